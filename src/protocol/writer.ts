@@ -1,0 +1,259 @@
+/**
+ * Writes Kafka's primitive types into a buffer that doubles when it is full, so that the bytes are copied a bounded
+ * number of times. A value that its type cannot hold is a ProtocolError, never silently cut.
+ */
+import { ProtocolError } from './errors.ts'
+import type { UnknownTag } from './reader.ts'
+import { isUuid, zeroUuid } from './uuid.ts'
+
+/** Strings up to this many characters are written in JavaScript when they are ASCII. */
+const SHORT_STRING_CHARS = 24
+
+export class Writer {
+  buffer: Buffer
+  view: DataView
+  /** Next byte to write; everything before it is the message so far. */
+  at: number
+
+  constructor(capacity = 512) {
+    this.buffer = Buffer.allocUnsafeSlow(capacity)
+    this.view = new DataView(this.buffer.buffer, this.buffer.byteOffset, this.buffer.length)
+    this.at = 0
+  }
+
+  /** What was written, as a slice: valid until the next write after {@link reset}. */
+  finish(): Buffer {
+    return this.buffer.subarray(0, this.at)
+  }
+
+  /** Forgets what was written and keeps the buffer. */
+  reset(): void {
+    this.at = 0
+  }
+
+  /** Claims `bytes` bytes and returns the position of the first. */
+  take(bytes: number): number {
+    const from = this.at
+    const to = from + bytes
+    if (to > this.buffer.length) this.grow(to)
+    this.at = to
+    return from
+  }
+
+  private grow(needed: number): void {
+    const next = Buffer.allocUnsafeSlow(Math.max(needed, this.buffer.length * 2))
+    this.buffer.copy(next, 0, 0, this.at)
+    this.buffer = next
+    this.view = new DataView(next.buffer, next.byteOffset, next.length)
+  }
+
+  /** Throws a ProtocolError for a value that cannot be written. */
+  fail(detail: string): never {
+    throw new ProtocolError('HG_PROTOCOL_VALUE', detail, this.at)
+  }
+
+  /** A field that this version does not carry holds something that must not be lost. */
+  unsupported(field: string, version: number): never {
+    throw new ProtocolError('HG_PROTOCOL_VALUE', `version ${version} has no ${field}`, this.at, field)
+  }
+
+  int8(value: number): void {
+    this.view.setInt8(this.take(1), value)
+  }
+
+  bool(value: boolean): void {
+    this.view.setInt8(this.take(1), value ? 1 : 0)
+  }
+
+  int16(value: number): void {
+    this.view.setInt16(this.take(2), value)
+  }
+
+  uint16(value: number): void {
+    this.view.setUint16(this.take(2), value)
+  }
+
+  int32(value: number): void {
+    this.view.setInt32(this.take(4), value)
+  }
+
+  uint32(value: number): void {
+    this.view.setUint32(this.take(4), value)
+  }
+
+  float64(value: number): void {
+    this.view.setFloat64(this.take(8), value)
+  }
+
+  int64(value: number): void {
+    this.int64At(this.take(8), value)
+  }
+
+  /** As {@link int64}, at a position whose eight bytes were claimed before. */
+  int64At(at: number, value: number): void {
+    if (!Number.isSafeInteger(value)) this.fail(`${value} is not an exact 64-bit integer`)
+    this.view.setInt32(at, Math.floor(value / 0x1_0000_0000))
+    this.view.setUint32(at + 4, value >>> 0)
+  }
+
+  bigint64(value: bigint): void {
+    this.view.setBigInt64(this.take(8), value)
+  }
+
+  uuid(value: string): void {
+    this.uuidAt(this.take(16), value)
+  }
+
+  /** As {@link uuid}, at a position whose sixteen bytes were claimed before. */
+  uuidAt(at: number, value: string): void {
+    if (value === zeroUuid) {
+      this.buffer.fill(0, at, at + 16)
+      return
+    }
+    if (!isUuid(value)) this.fail(`'${value}' is not a UUID`)
+    this.buffer.write(value, at, 16, 'base64url')
+  }
+
+  uvarint(value: number): void {
+    if (value < 0x80) {
+      this.view.setUint8(this.take(1), value)
+      return
+    }
+    let at = this.take(uvarintSize(value))
+    let rest = value >>> 0
+    while (rest >= 0x80) {
+      this.view.setUint8(at++, (rest & 0x7f) | 0x80)
+      rest >>>= 7
+    }
+    this.view.setUint8(at, rest)
+  }
+
+  varint(value: number): void {
+    this.uvarint(((value << 1) ^ (value >> 31)) >>> 0)
+  }
+
+  string(value: string): void {
+    const length = value.length
+    if (length <= SHORT_STRING_CHARS) {
+      const at = this.take(2 + length)
+      if (this.ascii(value, at + 2)) {
+        this.view.setInt16(at, length)
+        return
+      }
+      this.at = at
+    }
+    const bytes = this.textBytes(value)
+    const at = this.take(2 + bytes)
+    this.view.setInt16(at, bytes)
+    this.buffer.write(value, at + 2, bytes, 'utf8')
+  }
+
+  nullableString(value: string | null): void {
+    if (value === null) this.int16(-1)
+    else this.string(value)
+  }
+
+  compactString(value: string): void {
+    const length = value.length
+    if (length <= SHORT_STRING_CHARS) {
+      const at = this.take(1 + length)
+      if (this.ascii(value, at + 1)) {
+        this.view.setUint8(at, length + 1)
+        return
+      }
+      this.at = at
+    }
+    const bytes = this.textBytes(value)
+    this.uvarint(bytes + 1)
+    const at = this.take(bytes)
+    this.buffer.write(value, at, bytes, 'utf8')
+  }
+
+  compactNullableString(value: string | null): void {
+    if (value === null) this.uvarint(0)
+    else this.compactString(value)
+  }
+
+  private ascii(value: string, at: number): boolean {
+    const view = this.view
+    for (let i = 0; i < value.length; i++) {
+      const code = value.charCodeAt(i)
+      if (code > 0x7f) return false
+      view.setUint8(at + i, code)
+    }
+    return true
+  }
+
+  private textBytes(value: string): number {
+    const bytes = Buffer.byteLength(value)
+    if (bytes > 0x7fff) this.fail(`string of ${bytes} bytes, at most 32767 fit`)
+    return bytes
+  }
+
+  bytes(value: Uint8Array): void {
+    this.int32(value.length)
+    this.raw(value)
+  }
+
+  nullableBytes(value: Uint8Array | null): void {
+    if (value === null) this.int32(-1)
+    else this.bytes(value)
+  }
+
+  compactBytes(value: Uint8Array): void {
+    this.uvarint(value.length + 1)
+    this.raw(value)
+  }
+
+  compactNullableBytes(value: Uint8Array | null): void {
+    if (value === null) this.uvarint(0)
+    else this.compactBytes(value)
+  }
+
+  /** Bytes as they are, without a length. */
+  raw(value: Uint8Array): void {
+    const at = this.take(value.length)
+    this.buffer.set(value, at)
+  }
+
+  /** Tagged fields without definition, in the order given: `known` of them were counted and come from the caller. */
+  unknownTags(tags: readonly UnknownTag[] | undefined): void {
+    if (tags === undefined) {
+      this.uvarint(0)
+      return
+    }
+    this.uvarint(tags.length)
+    for (const tag of tags) this.unknownTag(tag)
+  }
+
+  unknownTag(tag: UnknownTag): void {
+    this.uvarint(tag.tag)
+    this.uvarint(tag.data.length)
+    this.raw(tag.data)
+  }
+
+  /** Opens a known tagged field: its size is filled in by {@link closeTag}, which gets the returned position. */
+  openTag(tag: number): number {
+    this.uvarint(tag)
+    return this.take(1) + 1
+  }
+
+  /** Fills in the size of the tagged field whose content starts at `from`, moving it when the size needs more bytes. */
+  closeTag(from: number): void {
+    const size = this.at - from
+    const width = uvarintSize(size)
+    if (width > 1) {
+      this.take(width - 1)
+      this.buffer.copyWithin(from + width - 1, from, from + size)
+    }
+    const end = this.at
+    this.at = from - 1
+    this.uvarint(size)
+    this.at = end
+  }
+}
+
+/** Bytes that `value` (below 2³²) takes as an unsigned varint. */
+export function uvarintSize(value: number): number {
+  return value < 0x80 ? 1 : Math.ceil((32 - Math.clz32(value)) / 7)
+}
