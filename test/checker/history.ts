@@ -95,6 +95,8 @@ export interface LifeEvent extends Base {
   client?: string
   /** Of a producer: the broker drops its doubles; a record of it at two offsets is then never explained. */
   idempotent?: boolean
+  /** Of a producer: false where its sends have no order to keep (un-awaited, or pipelined without idempotence). */
+  ordered?: boolean
   /** Of a member: default read_committed; the other sees aborted records by right. */
   isolation?: 'read_committed' | 'read_uncommitted'
 }
