@@ -244,6 +244,22 @@ export class Reader {
     return count === -1 ? -1 : this.checkCount(count, minimum, 1)
   }
 
+  /** `count` 32-bit integers. */
+  int32s(count: number): number[] {
+    const view = this.view
+    const values: number[] = []
+    for (let at = this.take(count * 4); at < this.at; at += 4) values.push(view.getInt32(at))
+    return values
+  }
+
+  /** The byte before a struct that may be null: -1 for null, 1 for present. */
+  presence(): boolean {
+    const mark = this.int8()
+    if (mark === 1 || mark === -1) return mark === 1
+    this.at--
+    return this.fail('HG_PROTOCOL_LENGTH', `presence byte ${mark}`)
+  }
+
   private checkCount(count: number, minimum: number, width: number): number {
     if (count < 0) this.badLength(count, width)
     if (count * minimum > this.end - this.at) {

@@ -57,28 +57,58 @@ export class Writer {
     throw new ProtocolError('HG_PROTOCOL_VALUE', `version ${version} has no ${field}`, this.at, field)
   }
 
+  /** Null in a field that may not be null in this version. */
+  nullIn(field: string, version: number): never {
+    throw new ProtocolError('HG_PROTOCOL_VALUE', `version ${version} allows no null in ${field}`, this.at, field)
+  }
+
   int8(value: number): void {
-    this.view.setInt8(this.take(1), value)
+    this.int8At(this.take(1), value)
   }
 
   bool(value: boolean): void {
-    this.view.setInt8(this.take(1), value ? 1 : 0)
+    this.view.setUint8(this.take(1), value ? 1 : 0)
   }
 
   int16(value: number): void {
-    this.view.setInt16(this.take(2), value)
+    this.int16At(this.take(2), value)
   }
 
   uint16(value: number): void {
-    this.view.setUint16(this.take(2), value)
+    this.uint16At(this.take(2), value)
   }
 
   int32(value: number): void {
-    this.view.setInt32(this.take(4), value)
+    this.int32At(this.take(4), value)
   }
 
   uint32(value: number): void {
-    this.view.setUint32(this.take(4), value)
+    this.uint32At(this.take(4), value)
+  }
+
+  int8At(at: number, value: number): void {
+    if ((value << 24) >> 24 !== value) this.fail(`${value} is no int8`)
+    this.view.setInt8(at, value)
+  }
+
+  int16At(at: number, value: number): void {
+    if ((value << 16) >> 16 !== value) this.fail(`${value} is no int16`)
+    this.view.setInt16(at, value)
+  }
+
+  uint16At(at: number, value: number): void {
+    if ((value & 0xffff) !== value) this.fail(`${value} is no uint16`)
+    this.view.setUint16(at, value)
+  }
+
+  int32At(at: number, value: number): void {
+    if ((value | 0) !== value) this.fail(`${value} is no int32`)
+    this.view.setInt32(at, value)
+  }
+
+  uint32At(at: number, value: number): void {
+    if (value >>> 0 !== value) this.fail(`${value} is no uint32`)
+    this.view.setUint32(at, value)
   }
 
   float64(value: number): void {
@@ -216,7 +246,7 @@ export class Writer {
     this.buffer.set(value, at)
   }
 
-  /** Tagged fields without definition, in the order given: `known` of them were counted and come from the caller. */
+  /** A section of tagged fields of which none has a definition. */
   unknownTags(tags: readonly UnknownTag[] | undefined): void {
     if (tags === undefined) {
       this.uvarint(0)
@@ -230,6 +260,17 @@ export class Writer {
     this.uvarint(tag.tag)
     this.uvarint(tag.data.length)
     this.raw(tag.data)
+  }
+
+  /** Writes the unknown tags from index `next` on whose number is below `below`; returns the first index not written. */
+  tagsBelow(tags: readonly UnknownTag[] | undefined, next: number, below: number): number {
+    if (tags === undefined) return next
+    for (; next < tags.length; next++) {
+      const tag = tags[next]
+      if (tag === undefined || tag.tag >= below) return next
+      this.unknownTag(tag)
+    }
+    return next
   }
 
   /** Opens a known tagged field: its size is filled in by {@link closeTag}, which gets the returned position. */
