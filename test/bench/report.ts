@@ -1,0 +1,138 @@
+/** Medians, ratios, the table for people and the verdict on the targets that Headgate has set itself. Pure. */
+import type { Measures } from './scenario.ts'
+
+/** For each target the measures of its rounds, in order; targets that failed have no rounds. */
+export interface ScenarioResult {
+  readonly name: string
+  readonly title: string
+  readonly rounds: Readonly<Record<string, readonly Measures[]>>
+}
+
+export interface Rule {
+  readonly scenario: string
+  readonly metric: string
+  readonly bound: 'at least' | 'at most'
+  /** limit = factor × the same metric of `of` + plus; without `of` just plus. */
+  readonly of?: string
+  readonly factor?: number
+  readonly plus?: number
+}
+
+export interface Judgement {
+  readonly rule: string
+  readonly value: number
+  readonly limit: number
+  readonly met: boolean
+}
+
+const bulkRules = (scenario: string): Rule[] => [
+  { scenario, metric: 'mbPerSecond', bound: 'at least', of: 'prototype', factor: 0.9 },
+  { scenario, metric: 'cpuSecondsPerGb', bound: 'at most', of: 'prototype', factor: 1.25 },
+]
+const smallRules = (scenario: string): Rule[] => [
+  { scenario, metric: 'requestsPerSecond', bound: 'at least', of: 'prototype', factor: 0.9 },
+  { scenario, metric: 'cpuUsPerRequest', bound: 'at most', of: 'prototype', factor: 1.35 },
+]
+
+/** What Headgate must reach. */
+export const rules: readonly Rule[] = [
+  ...['opaque-fetch', 'opaque-fetch-hints', 'opaque-produce', 'consume', 'produce'].flatMap(bulkRules),
+  ...['small', 'ping-pong'].flatMap(smallRules),
+  { scenario: 'pipelined', metric: 'cpuUsPerRequest', bound: 'at most', plus: 8 },
+  { scenario: 'latency', metric: 'p50Ms', bound: 'at most', of: 'direct', factor: 1, plus: 0.15 },
+  { scenario: 'latency', metric: 'p99Ms', bound: 'at most', of: 'direct', factor: 1, plus: 1 },
+  { scenario: 'connections', metric: 'cpuUsPerConnection', bound: 'at most', of: 'prototype', factor: 1, plus: 200 },
+  { scenario: 'metadata', metric: 'p50Ms', bound: 'at most', of: 'direct', factor: 1, plus: 2 },
+  { scenario: 'idle', metric: 'startMs', bound: 'at most', plus: 400 },
+  { scenario: 'idle', metric: 'idleMb', bound: 'at most', plus: 80 },
+  { scenario: 'idle-connections', metric: 'addedMb', bound: 'at most', plus: 40 },
+  { scenario: 'large-frame', metric: 'addedMb', bound: 'at most', plus: 16 },
+  { scenario: 'slow-readers', metric: 'peakMb', bound: 'at most', plus: 200 },
+]
+
+/** The middle value; the mean of the two middle ones of an even count. NaN of nothing. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const high = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? high : (high + (sorted[middle - 1] ?? NaN)) / 2
+}
+
+function valuesOf(result: ScenarioResult, target: string, metric: string): number[] {
+  return (result.rounds[target] ?? []).flatMap((measures) => measures[metric] ?? [])
+}
+
+/**
+ * How `target` compares with `base`: the median of the ratios within each round, so that a machine that becomes slower
+ * during the run does not count. NaN if either lacks the metric.
+ */
+export function ratio(result: ScenarioResult, target: string, base: string, metric: string): number {
+  const own = result.rounds[target] ?? []
+  const other = result.rounds[base] ?? []
+  const ratios = own.flatMap((measures, round) => {
+    const [a, b] = [measures[metric], other[round]?.[metric]]
+    return a === undefined || b === undefined || b === 0 ? [] : [a / b]
+  })
+  return median(ratios)
+}
+
+/** Judges one target by the rules of the scenarios that were run; a rule whose numbers are missing is left out. */
+export function judge(results: readonly ScenarioResult[], target: string): Judgement[] {
+  return rules.flatMap((rule) => {
+    const result = results.find((one) => one.name === rule.scenario)
+    if (result === undefined) return []
+    const judgement = judgeRule(rule, result, target)
+    return Number.isNaN(judgement.value) || Number.isNaN(judgement.limit) ? [] : [judgement]
+  })
+}
+
+function judgeRule(rule: Rule, result: ScenarioResult, target: string): Judgement {
+  const { scenario, metric, bound, of, factor = 1, plus = 0 } = rule
+  const isRatio = of !== undefined && plus === 0
+  const value = isRatio ? ratio(result, target, of, metric) : median(valuesOf(result, target, metric))
+  const base = of === undefined || isRatio ? 0 : factor * median(valuesOf(result, of, metric))
+  const limit = isRatio ? factor : base + plus
+  const unit = isRatio ? `× ${of}` : of === undefined ? '' : `(${of} + ${plus})`
+  return {
+    rule: `${scenario} ${metric} ${bound} ${show(limit)} ${unit}`.trim(),
+    value,
+    limit,
+    met: bound === 'at least' ? value >= limit : value <= limit,
+  }
+}
+
+/** A number with about three digits that say something. */
+export function show(value: number): string {
+  if (Number.isNaN(value)) return '–'
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+}
+
+/** One scenario as a Markdown table: the median of each metric, the range below five rounds or more, the ratio to `base`. */
+export function table(result: ScenarioResult, base: string): string {
+  const targets = Object.keys(result.rounds).filter((t) => result.rounds[t]?.some((m) => Object.keys(m).length > 0))
+  const metrics = [...new Set(targets.flatMap((t) => (result.rounds[t] ?? []).flatMap((m) => Object.keys(m))))]
+  const header = ['', ...metrics.flatMap((metric) => [metric, `× ${base}`])]
+  const rows = targets.map((target) => [
+    target,
+    ...metrics.flatMap((metric) => {
+      const values = valuesOf(result, target, metric)
+      const range = values.length > 1 ? ` (${show(Math.min(...values))}…${show(Math.max(...values))})` : ''
+      return [show(median(values)) + range, show(ratio(result, target, base, metric))]
+    }),
+  ])
+  return [`### ${result.name}: ${result.title}`, '', ...markdown([header, ...rows])].join('\n')
+}
+
+/** The verdict as a Markdown table. */
+export function verdict(judgements: readonly Judgement[], target: string): string {
+  const rows = judgements.map(({ rule, value, met }) => [rule, show(value), met ? 'met' : 'NOT met'])
+  return [`### ${target} against its targets`, '', ...markdown([['target', 'measured', ''], ...rows])].join('\n')
+}
+
+function markdown(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  const line = (row: readonly string[]) => `| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`
+  const [header = [], ...body] = rows
+  return [line(header), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...body.map(line)]
+}

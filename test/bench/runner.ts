@@ -1,0 +1,77 @@
+/**
+ * Runs scenarios: the targets in turn (A B C … A B C …), so that a machine that changes its speed changes it for all.
+ * Invariant: a target that fails is reported and left out of its round; it never ends the run of the others.
+ */
+import type { Programs } from './native.ts'
+import type { ScenarioResult } from './report.ts'
+import type { Measures, Scenario } from './scenario.ts'
+import { type RunningTarget, startTarget, type Target } from './target.ts'
+import { startDummy, startKafkaUpstream, type Upstream } from './upstream.ts'
+
+export interface RunOptions {
+  readonly programs: Programs
+  readonly targets: readonly Target[]
+  readonly rounds: number
+  readonly seconds: number
+  /** The core that every proxy runs on; the loads are left to the scheduler. */
+  readonly pinTo: number | undefined
+  readonly say: (line: string) => void
+}
+
+/** Runs the scenarios that stand on one kind of upstream after each other, and returns results in the given order. */
+export async function runScenarios(scenarios: readonly Scenario[], options: RunOptions): Promise<ScenarioResult[]> {
+  const results: ScenarioResult[] = []
+  let kafka: Upstream | undefined
+  try {
+    for (const scenario of scenarios) {
+      options.say(`${scenario.name}: ${scenario.title}`)
+      if (scenario.upstream === 'kafka') {
+        kafka ??= await startKafkaUpstream(options.programs, options.say)
+        results.push(await runScenario(scenario, kafka.port, options))
+      } else {
+        await kafka?.stop()
+        kafka = undefined
+        const dummy = await startDummy(options.programs, scenario.upstreamArgs)
+        results.push(await runScenario(scenario, dummy.port, options).finally(() => dummy.stop()))
+      }
+    }
+  } finally {
+    await kafka?.stop()
+  }
+  return results
+}
+
+async function runScenario(scenario: Scenario, port: number, options: RunOptions): Promise<ScenarioResult> {
+  const { targets, rounds, pinTo, say } = options
+  const measured = new Map<string, Measures[]>(targets.map(({ name }) => [name, []]))
+  const running = new Map<string, RunningTarget>()
+  try {
+    for (let round = 1; round <= rounds; round++) {
+      for (const target of targets) {
+        let measures: Measures = {}
+        try {
+          const proxy = running.get(target.name) ?? (await startTarget(target, port, pinTo))
+          running.set(target.name, proxy)
+          measures = await scenario.measure({ programs: options.programs, running: proxy, seconds: options.seconds })
+        } catch (error) {
+          say(`  round ${round} ${target.name} FAILED: ${String(error).slice(0, 600)}`)
+        }
+        measured.get(target.name)?.push(measures)
+        say(`  round ${round} ${target.name.padEnd(10)} ${short(measures)}`)
+        if (scenario.fresh === true) {
+          await running.get(target.name)?.stop()
+          running.delete(target.name)
+        }
+      }
+    }
+  } finally {
+    for (const proxy of running.values()) await proxy.stop()
+  }
+  return { name: scenario.name, title: scenario.title, rounds: Object.fromEntries(measured) }
+}
+
+function short(measures: Measures): string {
+  return Object.entries(measures)
+    .map(([name, value]) => `${name} ${Number(value.toPrecision(4))}`)
+    .join('  ')
+}

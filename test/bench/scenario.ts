@@ -1,0 +1,264 @@
+/**
+ * What is measured. Each scenario runs one load against one target and returns numbers under names that carry their unit.
+ * Invariant: the load is the same for every target; what belongs to the proxy (CPU, memory) is missing for `direct`.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { type LoadResult, type Programs, runLoad } from './native.ts'
+import type { RunningTarget } from './target.ts'
+import {
+  batchesPerPartition,
+  kafkaPartitions,
+  kafkaTopics,
+  produceCommand,
+  recordBytes,
+  recordsPerBatch,
+} from './upstream.ts'
+import { resetPeak, usageOf } from './usage.ts'
+
+export interface Run {
+  readonly programs: Programs
+  readonly running: RunningTarget
+  /** How long the measured part of a timed load lasts. */
+  readonly seconds: number
+}
+
+export type Measures = Record<string, number>
+
+export interface Scenario {
+  readonly name: string
+  readonly title: string
+  readonly upstream: 'dummy' | 'kafka'
+  /** Arguments of the dummy upstream. */
+  readonly upstreamArgs?: readonly string[]
+  /** A new proxy process for every run: its memory at the start is part of the measurement. */
+  readonly fresh?: boolean
+  measure(run: Run): Promise<Measures>
+}
+
+const megabyte = 1e6
+const dummyBulk = { dummy: true, connections: 4, inflight: 4 }
+const smallProduce = { api: 'produce', version: 9, records: 1, 'record-bytes': 100 }
+const onKafka = { topic: kafkaTopics.small, partitions: kafkaPartitions }
+
+type Options = Readonly<Record<string, string | number | boolean>>
+
+/** The command line of the load generator. */
+function command({ programs, running }: Run, options: Options): string[] {
+  const all: Options = { port: running.port, ...options }
+  const words = Object.entries(all).map(([name, value]) =>
+    value === true ? [`--${name}`] : [`--${name}`, String(value)],
+  )
+  return [programs.load, ...words.flat()]
+}
+
+interface Timed extends LoadResult {
+  readonly cpuSeconds: number | undefined
+  readonly peakBytes: number | undefined
+}
+
+/** Runs a timed load; CPU and peak memory of the proxy belong to the measured time only. */
+async function timed({ running, seconds }: Run, words: readonly string[]): Promise<Timed> {
+  const { pid } = running
+  let before = 0
+  let after: ReturnType<typeof usageOf> | undefined
+  const result = await runLoad([...words, '--seconds', String(seconds), '--warmup', String(Math.min(1, seconds / 2))], {
+    onStart: () => {
+      if (pid === undefined) return
+      resetPeak(pid)
+      before = usageOf(pid).cpuSeconds
+    },
+    onResult: () => {
+      if (pid !== undefined) after = usageOf(pid)
+    },
+  })
+  return { ...result, cpuSeconds: after && after.cpuSeconds - before, peakBytes: after?.peakBytes }
+}
+
+/** Drops what is not known. */
+function known(measures: Record<string, number | undefined>): Measures {
+  return Object.fromEntries(
+    Object.entries(measures).filter((entry): entry is [string, number] => entry[1] !== undefined),
+  )
+}
+
+async function bulk(run: Run, words: readonly string[]): Promise<Measures> {
+  const { bytesIn, bytesOut, seconds, cpuSeconds, peakBytes } = await timed(run, words)
+  const bytes = bytesIn + bytesOut
+  return known({
+    mbPerSecond: bytes / megabyte / seconds,
+    cpuSecondsPerGb: cpuSeconds && (cpuSeconds / bytes) * 1e9,
+    peakMb: peakBytes && peakBytes / megabyte,
+  })
+}
+
+async function requests(run: Run, words: readonly string[]): Promise<Measures> {
+  const { answers, seconds, p50Ms, p99Ms, cpuSeconds, peakBytes } = await timed(run, words)
+  return known({
+    requestsPerSecond: answers / seconds,
+    cpuUsPerRequest: cpuSeconds && (cpuSeconds / answers) * 1e6,
+    p50Ms,
+    p99Ms,
+    peakMb: peakBytes && peakBytes / megabyte,
+  })
+}
+
+/** Opens `count` connections at once, each with an ApiVersions exchange, and closes them when `whileOpen` is done. */
+async function openConnections(run: Run, count: number, whileOpen: () => Promise<void>): Promise<LoadResult> {
+  return runLoad(command(run, { connections: count, open: true }), { onOpen: whileOpen })
+}
+
+async function connections(run: Run): Promise<Measures> {
+  const { pid } = run.running
+  const count = 1000
+  await openConnections(run, 100, async () => {}) // warm: what a proxy compiles or allocates once is not counted
+  await delay(100)
+  const before = pid === undefined ? 0 : usageOf(pid).cpuSeconds
+  const { openingMs } = await openConnections(run, count, async () => {})
+  await delay(200) // the proxy sees the ends
+  const cpuSeconds = pid === undefined ? undefined : usageOf(pid).cpuSeconds - before
+  return known({ openingMs, cpuUsPerConnection: cpuSeconds && (cpuSeconds / count) * 1e6 })
+}
+
+async function idle({ running: { pid, startMs } }: Run): Promise<Measures> {
+  if (pid === undefined) return {}
+  await delay(1000)
+  return { startMs, idleMb: usageOf(pid).residentBytes / megabyte }
+}
+
+async function idleConnections(run: Run): Promise<Measures> {
+  const { pid } = run.running
+  if (pid === undefined) return {}
+  await delay(500)
+  const before = usageOf(pid).residentBytes
+  let after = 0
+  await openConnections(run, 1000, async () => {
+    await delay(500)
+    after = usageOf(pid).residentBytes
+  })
+  return { addedMb: (after - before) / megabyte }
+}
+
+/** One answer and one request of nearly 100 MiB, the broker's limit, each alone. */
+async function largeFrame(run: Run): Promise<Measures> {
+  const { pid } = run.running
+  if (pid === undefined) return {}
+  await openConnections(run, 1, async () => {})
+  await delay(500)
+  const before = usageOf(pid).residentBytes
+  resetPeak(pid)
+  const once = { dummy: true, count: 1, warmup: 0 }
+  await runLoad(command(run, { ...once, api: 'fetch', version: 12, size: 104_857_600 }))
+  const answerMb = (usageOf(pid).peakBytes - before) / megabyte
+  await runLoad(command(run, { ...once, api: 'produce', version: 9, records: 1600, 'record-bytes': 65_000 }))
+  return { answerAddedMb: answerMb, addedMb: (usageOf(pid).peakBytes - before) / megabyte }
+}
+
+const canned: Scenario[] = [
+  {
+    name: 'opaque-fetch',
+    title: 'canned 1 MiB Fetch v12 answers, 4 connections × 4 in flight',
+    upstream: 'dummy',
+    measure: (run) => bulk(run, command(run, { ...dummyBulk, api: 'fetch', version: 12 })),
+  },
+  {
+    name: 'opaque-fetch-hints',
+    title: 'canned 1 MiB Fetch v17 answers that end in leader addresses, 4 connections × 4 in flight',
+    upstream: 'dummy',
+    measure: (run) => bulk(run, command(run, { ...dummyBulk, api: 'fetch', version: 17, hints: true })),
+  },
+  {
+    name: 'opaque-produce',
+    title: '1 MiB Produce v9 requests, 4 connections × 4 in flight',
+    upstream: 'dummy',
+    measure: (run) =>
+      bulk(run, command(run, { ...dummyBulk, api: 'produce', version: 9, records: 1024, 'record-bytes': recordBytes })),
+  },
+  {
+    name: 'small',
+    title: '50 connections, 100 B Produce ping-pong, dummy upstream',
+    upstream: 'dummy',
+    measure: (run) => requests(run, command(run, { ...smallProduce, dummy: true, connections: 50 })),
+  },
+  {
+    name: 'pipelined',
+    title: '16 connections × 16 in flight, 100 B Produce, dummy upstream',
+    upstream: 'dummy',
+    measure: (run) => requests(run, command(run, { ...smallProduce, dummy: true, connections: 16, inflight: 16 })),
+  },
+]
+
+const real: Scenario[] = [
+  {
+    name: 'consume',
+    title: 'Fetch of 1 KiB records from Kafka, 4 connections, unthrottled',
+    upstream: 'kafka',
+    measure: (run) => {
+      const whole = { step: 16 * recordsPerBatch, offsets: (batchesPerPartition - 16) * recordsPerBatch }
+      const options = { api: 'fetch', version: 12, topic: kafkaTopics.consume, partitions: kafkaPartitions, ...whole }
+      return bulk(run, command(run, { ...options, size: 1 << 20, connections: 4, inflight: 2 }))
+    },
+  },
+  {
+    name: 'produce',
+    title: 'Produce of 1 KiB records to Kafka, 4 connections, batches of 64 KiB, acks=1, unthrottled',
+    upstream: 'kafka',
+    measure: (run) => bulk(run, produceCommand(run.programs, run.running.port, kafkaTopics.produce)),
+  },
+  {
+    name: 'ping-pong',
+    title: '50 connections, 100 B records, acks=1, one in flight each, Kafka',
+    upstream: 'kafka',
+    measure: (run) => requests(run, command(run, { ...smallProduce, ...onKafka, connections: 50 })),
+  },
+  {
+    name: 'latency',
+    title: '5,000 Produce requests a second of 100 B over 50 connections, Kafka',
+    upstream: 'kafka',
+    measure: (run) => requests(run, command(run, { ...smallProduce, ...onKafka, connections: 50, rate: 5000 })),
+  },
+]
+
+const costs: Scenario[] = [
+  {
+    name: 'connections',
+    title: '1,000 connections opened, asked for ApiVersions, and closed',
+    upstream: 'dummy',
+    measure: connections,
+  },
+  {
+    name: 'metadata',
+    title: 'Metadata of 1,000 topics × 10 partitions, one at a time',
+    upstream: 'dummy',
+    upstreamArgs: ['--topics', '1000', '--partitions', '10'],
+    measure: (run) => requests(run, command(run, { api: 'metadata', version: 12 })),
+  },
+  { name: 'idle', title: 'start to listening, and memory when idle', upstream: 'dummy', fresh: true, measure: idle },
+  {
+    name: 'idle-connections',
+    title: 'memory that 1,000 idle connections add',
+    upstream: 'dummy',
+    fresh: true,
+    measure: idleConnections,
+  },
+  {
+    name: 'large-frame',
+    title: 'memory that one 100 MiB answer, and then one such request, add',
+    upstream: 'dummy',
+    fresh: true,
+    measure: largeFrame,
+  },
+  {
+    name: 'slow-readers',
+    title: '64 connections with 1 MiB answers, read at 1.6 MB/s each',
+    upstream: 'dummy',
+    fresh: true,
+    measure: (run) => {
+      const slowly = { 'slow-bytes': 32_768, 'slow-ms': 20 }
+      const options = { dummy: true, api: 'fetch', version: 12, connections: 64, inflight: 4, ...slowly }
+      return bulk(run, command(run, options))
+    },
+  },
+]
+
+/** Every scenario, in the order in which they are run. */
+export const scenarios: readonly Scenario[] = [...canned, ...real, ...costs]
