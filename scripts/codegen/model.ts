@@ -49,30 +49,24 @@ export interface Struct {
   versions: Range
 }
 
-export type Side = 'request' | 'response' | 'data' | 'key' | 'value'
-
 export interface Message {
-  readonly side: Side
+  readonly side: 'request' | 'response' | 'data'
   /** TypeScript name of the root, such as `FetchRequest`. */
   readonly name: string
   /** Every struct, a struct before those that contain it, the root last. */
   readonly structs: Struct[]
   readonly root: Struct
-  /** Those of the definition, except for the key of a record: its version number on the wire is the record's type. */
-  readonly versions: Range
-  /** First flexible version; Infinity when there is none. */
-  readonly flexibleFrom: number
 }
 
 export interface Definition {
   /** File name without extension. */
   readonly file: string
   readonly comment: string
-  readonly kind: 'api' | 'data' | 'record'
-  /** API key, or record type in its internal topic; undefined for a data format. */
+  /** Undefined for a data format that is no API. */
   readonly key: number | undefined
   readonly name: string
   readonly versions: Range
+  /** First flexible version; Infinity when there is none. */
   readonly flexibleFrom: number
   readonly messages: Message[]
 }

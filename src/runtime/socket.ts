@@ -30,7 +30,7 @@ export interface Socket {
 
 /** Receives a socket's events. One object per direction of a connection, not a closure per message. */
 export interface SocketHandler {
-  /** The connection is established (dialled sockets only). */
+  /** The connection is established: dialled, or accepted and still paused. */
   onConnect?(): void
   /** Where the next bytes are to be written; asked again after every `onData`. At least one byte long. */
   buffer(): Uint8Array

@@ -1,0 +1,256 @@
+/** The composition root: puts the data path together from a configuration, and takes it down again. */
+import { Brokers } from '../cluster/brokers.ts'
+import type { Config, ListenerConfig } from '../config/schema.ts'
+import { ApiVersionsEditor } from '../editors/api-versions/editor.ts'
+import { LeaderHintsEditor } from '../editors/leader-hints/editor.ts'
+import { AddressEditor } from '../editors/metadata/editor.ts'
+import { GroupBindings } from '../instances/group-bindings.ts'
+import { Instances } from '../instances/registry.ts'
+import { isLoopbackAddress } from '../instances/token.ts'
+import { ChunkPool } from '../net/chunk-pool.ts'
+import { Connection, type ConnectionContext, type ConnectionLimits } from '../pipeline/connection.ts'
+import type { Handler } from '../pipeline/handler.ts'
+import { compilePlans, type Plans } from '../pipeline/plan.ts'
+import type { Runtime, Timer } from '../runtime/runtime.ts'
+import type { Socket, SocketHandler } from '../runtime/socket.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Meters } from '../telemetry/meter.ts'
+import { drainConnections } from './drain.ts'
+import { NodeAddresses } from './node-addresses.ts'
+import { BOOTSTRAP, portOf, Ports } from './ports.ts'
+
+const SWEEP_MS = 1000
+
+export interface ProxyDeps {
+  readonly runtime: Runtime
+  readonly log: Log
+  readonly meters: Meters
+  /** Further handlers, asked after our own; tests use it. */
+  readonly handlers?: readonly Handler[]
+}
+
+/** One port that clients connect to. */
+export interface NodeAddress {
+  readonly listener: string
+  readonly mode: string
+  /** −1: the bootstrap address. */
+  readonly nodeId: number
+  readonly bind: string
+  readonly advertised: string
+  /** Where connections go; undefined while the broker is not known. */
+  readonly dial: string | undefined
+  readonly state: 'bound' | 'waiting'
+}
+
+/** A client instance, as the API shows it. */
+export interface ClientView {
+  readonly id: string
+  readonly source: string
+  readonly recognisedBy: string
+  readonly clientId: string | null
+  readonly software: string
+  readonly connections: number
+  readonly ambiguous: boolean
+  readonly groups: readonly { group: string; member: string; generation: number; instanceId: string | null }[]
+}
+
+export interface RunningProxy {
+  /** Listeners are bound and the brokers were learned once; false again while draining. */
+  readiness(): { ready: boolean; reasons: string[] }
+  nodes(): NodeAddress[]
+  clients(): ClientView[]
+  /** Connections of clients that are open now. */
+  readonly connections: number
+  /** Answers long polls early, finishes what is in flight and closes broker by broker, until `deadlineMs` from now. */
+  drain(deadlineMs: number): Promise<void>
+  /** Closes whatever is left, at once. */
+  close(): Promise<void>
+}
+
+/**
+ * Binds the listeners and begins to serve. The upstream cluster need not be there yet.
+ * @throws PortError when a configured port cannot be had; nothing is left listening then
+ */
+export async function startProxy(config: Config, deps: ProxyDeps): Promise<RunningProxy> {
+  const proxy = new Proxy(config, deps)
+  await proxy.open()
+  return proxy
+}
+
+class Proxy implements RunningProxy {
+  private readonly config: Config
+  private readonly deps: ProxyDeps
+  private readonly pool = new ChunkPool()
+  private readonly brokers: Brokers
+  private readonly instances: Instances
+  private readonly ports: Ports
+  private readonly plans: Plans
+  private readonly open_ = new Set<Connection>()
+  private readonly contexts = new Map<string, ConnectionContext>()
+  private readonly limits: ConnectionLimits
+  private sweeper: Timer | undefined
+  private sequence = 0
+  private draining = false
+
+  constructor(config: Config, deps: ProxyDeps) {
+    const { runtime, log } = deps
+    this.config = config
+    this.deps = deps
+    this.limits = { ...config.limits, dialTimeoutMs: config.upstream.dialTimeoutMs }
+    this.ports = new Ports(runtime, log, config.listeners, (listener, nodeId, socket) =>
+      this.accept(listener, nodeId, socket),
+    )
+    this.brokers = new Brokers({
+      runtime,
+      pool: this.pool,
+      log,
+      bootstrap: config.upstream.bootstrap,
+      dialTimeoutMs: config.upstream.dialTimeoutMs,
+      refreshMs: config.upstream.metadataRefreshMs,
+      onNew: (nodeIds) => void this.ports.binding(nodeIds),
+    })
+    const loopback = new Set(config.listeners.filter(({ mode }) => mode === 'loopback').map(({ name }) => name))
+    this.instances = new Instances({ runtime, isLoopback: (listener) => loopback.has(listener) })
+    const addresses = new NodeAddresses(config.listeners, this.instances, this.brokers, this.ports)
+    this.plans = compilePlans([
+      new ApiVersionsEditor(),
+      new AddressEditor(addresses),
+      new LeaderHintsEditor(addresses),
+      new GroupBindings(this.instances),
+      ...(deps.handlers ?? []),
+    ])
+  }
+
+  async open(): Promise<void> {
+    try {
+      await this.ports.open()
+    } catch (error) {
+      await this.ports.close()
+      throw error
+    }
+    this.brokers.start()
+    this.sweepLater()
+  }
+
+  get connections(): number {
+    return this.open_.size
+  }
+
+  readiness(): { ready: boolean; reasons: string[] } {
+    const reasons: string[] = []
+    if (this.draining) reasons.push('shutting down')
+    if (this.brokers.all().length === 0 && this.brokers.problem !== undefined) reasons.push(this.brokers.problem)
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  nodes(): NodeAddress[] {
+    return this.ports.all().map(({ listener, nodeId }) => {
+      const dial = this.dialAddress(listener, nodeId)
+      const port = nodeId === BOOTSTRAP ? listener.bootstrapPort : listener.advertisePort + nodeId
+      const host =
+        listener.mode === 'loopback' ? (nodeId === BOOTSTRAP ? '127.0.0.1' : '127.x.y.z') : listener.advertise
+      return {
+        listener: listener.name,
+        mode: listener.mode,
+        nodeId,
+        bind: `${listener.bind}:${portOf(listener, nodeId)}`,
+        advertised: `${host}:${port}`,
+        dial: dial === undefined ? undefined : `${dial.host}:${dial.port}`,
+        state: dial === undefined ? 'waiting' : 'bound',
+      }
+    })
+  }
+
+  clients(): ClientView[] {
+    return this.instances.all().map((instance) => ({
+      id: instance.id,
+      source: instance.source,
+      recognisedBy: instance.recognisedBy,
+      clientId: instance.clientId,
+      software: [instance.softwareName, instance.softwareVersion].filter((part) => part !== '').join('/'),
+      connections: instance.connections,
+      ambiguous: instance.ambiguous,
+      groups: [...instance.memberships.values()].map(({ groupId, memberId, generation, groupInstanceId }) => ({
+        group: groupId,
+        member: memberId,
+        generation,
+        instanceId: groupInstanceId,
+      })),
+    }))
+  }
+
+  async drain(deadlineMs: number): Promise<void> {
+    this.draining = true
+    await this.ports.close()
+    await drainConnections(this.deps.runtime, this.open_, deadlineMs)
+  }
+
+  async close(): Promise<void> {
+    this.draining = true
+    this.sweeper?.cancel()
+    await this.ports.close()
+    for (const connection of [...this.open_]) connection.close('shutdown')
+    this.brokers.stop()
+  }
+
+  private accept(listener: ListenerConfig, nodeId: number, socket: Socket): SocketHandler | undefined {
+    const { meters, log } = this.deps
+    const refuse = (reason: 'not_loopback' | 'too_many_connections'): undefined => {
+      const meter = meters.meter(listener.name, nodeId)
+      meter.opened()
+      meter.closed(reason)
+      log.warn(
+        { listener: listener.name, client: `${socket.remoteAddress}:${socket.remotePort}` },
+        `refused: ${reason}`,
+      )
+    }
+    if (listener.mode === 'loopback' && !isLoopbackAddress(socket.localAddress)) return refuse('not_loopback')
+    if (this.open_.size >= this.config.limits.connections) return refuse('too_many_connections')
+    const connection = new Connection(++this.sequence, socket, this.context(listener, nodeId))
+    this.open_.add(connection)
+    return connection.requests
+  }
+
+  /** One for all connections of a port. */
+  private context(listener: ListenerConfig, nodeId: number): ConnectionContext {
+    const key = `${listener.name}|${nodeId}`
+    let context = this.contexts.get(key)
+    if (context === undefined) {
+      context = {
+        runtime: this.deps.runtime,
+        pool: this.pool,
+        plans: this.plans,
+        limits: this.limits,
+        meter: this.deps.meters.meter(listener.name, nodeId),
+        log: this.deps.log,
+        instances: this.instances,
+        listener: listener.name,
+        nodeId,
+        target: (attempt) => this.target(listener, nodeId, attempt),
+        onClose: (connection) => this.open_.delete(connection),
+      }
+      this.contexts.set(key, context)
+    }
+    return context
+  }
+
+  /** Where a connection to this port goes. A node is dialled once; bootstrap servers are tried in turn. */
+  private target(listener: ListenerConfig, nodeId: number, attempt: number) {
+    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap(attempt)
+    if (attempt > 0) return undefined
+    return listener.dial.get(nodeId) ?? this.brokers.lookup(nodeId, this.limits.dialTimeoutMs)
+  }
+
+  private dialAddress(listener: ListenerConfig, nodeId: number) {
+    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap(0)
+    return listener.dial.get(nodeId) ?? this.brokers.address(nodeId)
+  }
+
+  private sweepLater(): void {
+    this.sweeper = this.deps.runtime.timer(SWEEP_MS, () => {
+      const now = this.deps.runtime.now()
+      for (const connection of this.open_) connection.sweep(now)
+      this.sweepLater()
+    })
+  }
+}

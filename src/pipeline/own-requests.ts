@@ -1,0 +1,85 @@
+/** Requests of our own on a client's authenticated broker connection, between the client's own. */
+import { encodeRequestHeader } from '../protocol/headers.ts'
+import { responseHeaderVersion } from '../protocol/api-table.ts'
+import { skipTags } from '../protocol/peek.ts'
+import { Writer } from '../protocol/writer.ts'
+import type { Connection } from './connection.ts'
+import { Exchange } from './exchange.ts'
+import { type Frame, own } from './frame.ts'
+
+/** An answer to a request of our own. */
+export interface Reply {
+  readonly frame: Frame
+  /** Where the body starts in `frame.bytes`; it ends at `frame.total`. */
+  readonly bodyAt: number
+}
+
+interface Waiter {
+  resolve(reply: Reply): void
+  reject(error: Error): void
+}
+
+export class OwnRequests {
+  private readonly connection: Connection
+  private readonly waiters = new Map<Exchange, Waiter>()
+  private lastId = 0
+
+  constructor(connection: Connection) {
+    this.connection = connection
+  }
+
+  /** Correlation ids upstream: ours and the client's requests share one sequence. */
+  nextId(): number {
+    this.lastId = (this.lastId + 1) & 0x7fffffff
+    return this.lastId
+  }
+
+  owns(exchange: Exchange): boolean {
+    return this.waiters.has(exchange)
+  }
+
+  ask(apiKey: number, apiVersion: number, body: Buffer): Promise<Reply> {
+    const { connection } = this
+    const plan = connection.context.plans.find(apiKey, apiVersion)
+    if (connection.closed !== undefined || plan === undefined)
+      return Promise.reject(
+        new Error(`request of api ${apiKey} v${apiVersion} on a connection that is closed or too old`),
+      )
+    return new Promise((resolve, reject) => {
+      const bytes = frameRequest(apiKey, apiVersion, connection.clientId, body)
+      const now = connection.context.runtime.now()
+      const exchange = new Exchange(connection, plan, apiKey, apiVersion, 0, bytes.length, now)
+      this.waiters.set(exchange, { resolve, reject })
+      connection.requests.sendOwn(exchange, bytes)
+      connection.settle()
+    })
+  }
+
+  /** @returns whether the answer was for one of ours */
+  deliver(exchange: Exchange, frame: Frame): boolean {
+    if (this.waiters.size === 0) return false
+    const waiter = this.waiters.get(exchange)
+    if (waiter === undefined) return false
+    this.waiters.delete(exchange)
+    const reply = own(frame)
+    const headed = responseHeaderVersion(exchange.apiKey, exchange.apiVersion) === 1
+    waiter.resolve({ frame: reply, bodyAt: headed ? skipTags(reply.bytes, 8, reply.total) : 8 })
+    return true
+  }
+
+  fail(message: string): void {
+    for (const waiter of this.waiters.values()) waiter.reject(new Error(message))
+    this.waiters.clear()
+  }
+}
+
+/** A request frame with correlation id 0, to be filled in by whoever sends it. */
+export function frameRequest(apiKey: number, apiVersion: number, clientId: string | null, body: Buffer): Buffer {
+  const writer = new Writer(64 + body.length)
+  writer.int32(0)
+  encodeRequestHeader(writer, { apiKey, apiVersion, correlationId: 0, clientId })
+  writer.raw(body)
+  const bytes = writer.finish()
+  bytes.writeInt32BE(bytes.length - 4, 0)
+  return bytes
+}
