@@ -9,6 +9,7 @@ import { kafkaArtifacts } from './artifacts.ts'
 import { removeFolder, temporaryFolder } from './keeper.ts'
 import { KafkaNode, kafkaUuid, quickJvm } from './node.ts'
 import { freePorts } from './ports.ts'
+import type { ExtraListener } from './properties.ts'
 import { askBrokers, askCoordinator } from './probe.ts'
 
 export interface KafkaOptions {
@@ -16,6 +17,8 @@ export interface KafkaOptions {
   readonly nodes?: number
   /** Broker settings that win over the harness's own. */
   readonly overrides?: Readonly<Record<string, string>>
+  /** More ports of the (only) node, for proxies that pass addresses on unchanged: the broker tells their clients the proxy's. */
+  readonly listeners?: readonly ExtraListener[]
   /** Flags of the Java machine (default: quick to start, small). */
   readonly jvm?: readonly string[]
   /** How long the start may take (default 120 s: loaded machines). */
@@ -38,7 +41,7 @@ export interface KafkaCluster {
 
 /** Starts a cluster and waits until it serves producers, groups and transactions. */
 export async function startKafka(options: KafkaOptions = {}): Promise<KafkaCluster> {
-  const { nodes: count = 1, overrides = {}, jvm = quickJvm, withinMs = 120_000, say } = options
+  const { nodes: count = 1, overrides = {}, listeners = [], jvm = quickJvm, withinMs = 120_000, say } = options
   const artifacts = await kafkaArtifacts(say)
   const folder = temporaryFolder('kafka')
   const ports = await freePorts(2 * count)
@@ -51,7 +54,15 @@ export async function startKafka(options: KafkaOptions = {}): Promise<KafkaClust
   const nodes = addresses.map((address) => {
     const nodeFolder = join(folder, `node-${address.id}`)
     mkdirSync(nodeFolder)
-    return new KafkaNode(artifacts, { address, nodes: addresses, clusterId, folder: nodeFolder, jvm, overrides })
+    return new KafkaNode(artifacts, {
+      address,
+      nodes: addresses,
+      clusterId,
+      folder: nodeFolder,
+      jvm,
+      listeners,
+      overrides,
+    })
   })
   const ready = () => untilReady(nodes, withinMs)
   const stop = async () => {

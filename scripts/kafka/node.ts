@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { KafkaArtifacts } from './artifacts.ts'
 import { keep } from './keeper.ts'
-import { type NodeAddress, nodeProperties } from './properties.ts'
+import { type ExtraListener, type NodeAddress, nodeProperties } from './properties.ts'
 
 const stopWithinMs = 20_000
 /** Quick start matters more to tests than peak speed; the benchmark passes its own. */
@@ -18,6 +18,7 @@ export interface NodeOptions {
   /** Folder of this node: data, configuration and log. */
   readonly folder: string
   readonly jvm: readonly string[]
+  readonly listeners: readonly ExtraListener[]
   readonly overrides: Readonly<Record<string, string>>
 }
 
@@ -54,10 +55,11 @@ export class KafkaNode {
   /** Starts the process (formats its storage first); readiness is the cluster's matter. */
   start(): void {
     if (this.#child !== undefined) throw new Error(`node ${this.id} runs already`)
-    const { folder, jvm, nodes, overrides } = this.#options
+    const { folder, jvm, nodes, listeners, overrides } = this.#options
     if (!existsSync(this.#dataFolder)) this.#format()
     const properties = join(folder, 'server.properties')
-    writeFileSync(properties, nodeProperties({ id: this.id, nodes, dataFolder: this.#dataFolder, overrides }))
+    const settings = { id: this.id, nodes, dataFolder: this.#dataFolder, listeners, overrides }
+    writeFileSync(properties, nodeProperties(settings))
     const logging = join(folder, 'log4j2.properties')
     writeFileSync(logging, loggingProperties)
     const output = openSync(this.log, 'a')

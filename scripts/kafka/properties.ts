@@ -6,28 +6,45 @@ export interface NodeAddress {
   readonly controllerPort: number
 }
 
+/** One more port that the broker listens on, with the port that it tells clients who came that way. */
+export interface ExtraListener {
+  readonly port: number
+  readonly advertisedPort: number
+}
+
 export interface NodeSettings {
   readonly id: number
   /** All nodes of the cluster: each is a voter. */
   readonly nodes: readonly NodeAddress[]
   readonly dataFolder: string
+  readonly listeners?: readonly ExtraListener[]
   readonly overrides: Readonly<Record<string, string>>
 }
 
 /** `server.properties` of a node; `overrides` win. */
-export function nodeProperties({ id, nodes, dataFolder, overrides }: NodeSettings): string {
+export function nodeProperties({ id, nodes, dataFolder, listeners = [], overrides }: NodeSettings): string {
   const self = nodes.find((node) => node.id === id)
   if (self === undefined) throw new Error(`node ${id} is not in the cluster`)
   const replicas = String(Math.min(3, nodes.length))
   const inSync = nodes.length >= 3 ? '2' : '1'
+  const extra = listeners.map(({ port, advertisedPort }, index) => ({ name: `EXTRA${index}`, port, advertisedPort }))
   const settings = {
     'process.roles': 'broker,controller',
     'node.id': String(id),
     'controller.quorum.voters': nodes.map((node) => `${node.id}@127.0.0.1:${node.controllerPort}`).join(','),
     'controller.listener.names': 'CONTROLLER',
-    listeners: `PLAINTEXT://127.0.0.1:${self.port},CONTROLLER://127.0.0.1:${self.controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://127.0.0.1:${self.port}`,
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    listeners: [
+      `PLAINTEXT://127.0.0.1:${self.port}`,
+      `CONTROLLER://127.0.0.1:${self.controllerPort}`,
+      ...extra.map(({ name, port }) => `${name}://127.0.0.1:${port}`),
+    ].join(','),
+    'advertised.listeners': [
+      `PLAINTEXT://127.0.0.1:${self.port}`,
+      ...extra.map(({ name, advertisedPort }) => `${name}://127.0.0.1:${advertisedPort}`),
+    ].join(','),
+    'listener.security.protocol.map': ['PLAINTEXT', 'CONTROLLER', ...extra.map(({ name }) => name)]
+      .map((name) => `${name}:PLAINTEXT`)
+      .join(','),
     'inter.broker.listener.name': 'PLAINTEXT',
     'log.dirs': dataFolder,
     'auto.create.topics.enable': 'false',

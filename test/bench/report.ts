@@ -36,7 +36,15 @@ const smallRules = (scenario: string): Rule[] => [
 
 /** What Headgate must reach. */
 export const rules: readonly Rule[] = [
-  ...['opaque-fetch', 'opaque-fetch-hints', 'opaque-produce', 'consume', 'produce'].flatMap(bulkRules),
+  ...[
+    'opaque-fetch',
+    'opaque-fetch-hints',
+    'opaque-produce',
+    'consume',
+    'produce',
+    'java-consume',
+    'java-produce',
+  ].flatMap(bulkRules),
   ...['small', 'ping-pong'].flatMap(smallRules),
   { scenario: 'pipelined', metric: 'cpuUsPerRequest', bound: 'at most', plus: 8 },
   { scenario: 'latency', metric: 'p50Ms', bound: 'at most', of: 'direct', factor: 1, plus: 0.15 },

@@ -26,13 +26,13 @@ export async function runScenarios(scenarios: readonly Scenario[], options: RunO
     for (const scenario of scenarios) {
       options.say(`${scenario.name}: ${scenario.title}`)
       if (scenario.upstream === 'kafka') {
-        kafka ??= await startKafkaUpstream(options.programs, options.say)
-        results.push(await runScenario(scenario, kafka.port, options))
+        kafka ??= await startKafkaUpstream(options.programs, options.targets, options.say)
+        results.push(await runScenario(scenario, kafka, options))
       } else {
         await kafka?.stop()
         kafka = undefined
         const dummy = await startDummy(options.programs, scenario.upstreamArgs)
-        results.push(await runScenario(scenario, dummy.port, options).finally(() => dummy.stop()))
+        results.push(await runScenario(scenario, dummy, options).finally(() => dummy.stop()))
       }
     }
   } finally {
@@ -41,7 +41,7 @@ export async function runScenarios(scenarios: readonly Scenario[], options: RunO
   return results
 }
 
-async function runScenario(scenario: Scenario, port: number, options: RunOptions): Promise<ScenarioResult> {
+async function runScenario(scenario: Scenario, upstream: Upstream, options: RunOptions): Promise<ScenarioResult> {
   const { targets, rounds, pinTo, say } = options
   const measured = new Map<string, Measures[]>(targets.map(({ name }) => [name, []]))
   const running = new Map<string, RunningTarget>()
@@ -50,7 +50,7 @@ async function runScenario(scenario: Scenario, port: number, options: RunOptions
       for (const target of targets) {
         let measures: Measures = {}
         try {
-          const proxy = running.get(target.name) ?? (await startTarget(target, port, pinTo))
+          const proxy = running.get(target.name) ?? (await startTarget(target, upstream.place(target), pinTo))
           running.set(target.name, proxy)
           measures = await scenario.measure({ programs: options.programs, running: proxy, seconds: options.seconds })
         } catch (error) {

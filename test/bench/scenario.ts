@@ -3,6 +3,7 @@
  * Invariant: the load is the same for every target; what belongs to the proxy (CPU, memory) is missing for `direct`.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { javaConsume, javaProduce } from './java.ts'
 import { type LoadResult, type Programs, runLoad } from './native.ts'
 import type { RunningTarget } from './target.ts'
 import {
@@ -107,6 +108,26 @@ async function openConnections(run: Run, count: number, whileOpen: () => Promise
   return runLoad(command(run, { connections: count, open: true }), { onOpen: whileOpen })
 }
 
+/** A Java client, its start included in the proxy's CPU; `transfer` returns bytes a second. */
+async function java(
+  run: Run,
+  recordsPerSecond: number,
+  transfer: typeof javaConsume,
+  topic: string,
+): Promise<Measures> {
+  const { pid, port } = run.running
+  const records = Math.min(800_000, Math.round(recordsPerSecond * run.seconds))
+  const before = pid === undefined ? 0 : usageOf(pid).cpuSeconds
+  if (pid !== undefined) resetPeak(pid)
+  const rate = await transfer(port, topic, records)
+  const after = pid === undefined ? undefined : usageOf(pid)
+  return known({
+    mbPerSecond: rate / megabyte,
+    cpuSecondsPerGb: after && ((after.cpuSeconds - before) / (records * 1024)) * 1e9,
+    peakMb: after && after.peakBytes / megabyte,
+  })
+}
+
 async function connections(run: Run): Promise<Measures> {
   const { pid } = run.running
   const count = 1000
@@ -203,6 +224,18 @@ const real: Scenario[] = [
     title: 'Produce of 1 KiB records to Kafka, 4 connections, batches of 64 KiB, acks=1, unthrottled',
     upstream: 'kafka',
     measure: (run) => bulk(run, produceCommand(run.programs, run.running.port, kafkaTopics.produce)),
+  },
+  {
+    name: 'java-consume',
+    title: "1 KiB records from Kafka with Kafka's ConsumerPerformance",
+    upstream: 'kafka',
+    measure: (run) => java(run, 250_000, javaConsume, kafkaTopics.consume),
+  },
+  {
+    name: 'java-produce',
+    title: "1 KiB records to Kafka with Kafka's ProducerPerformance, batches of 128 KiB, acks=1",
+    upstream: 'kafka',
+    measure: (run) => java(run, 150_000, javaProduce, kafkaTopics.produce),
   },
   {
     name: 'ping-pong',

@@ -23,6 +23,8 @@ export interface Target {
   readonly command?: string
   /** A file of test/bench/targets that is copied to {dir}, placeholders filled in. */
   readonly template?: string
+  /** It speaks Kafka and tells clients its own address; other proxies need a broker that does so for them. */
+  readonly rewrites?: boolean
   /** A command that prints the version; it also shows whether the target is installed. */
   readonly version?: string
   /** The line that installs it. */
@@ -85,12 +87,20 @@ async function installFromPypi(pypi: string): Promise<void> {
   venvs.set(pypi, await cached({ ...wanted, build }))
 }
 
-/** Starts a target in front of `upstreamPort` and waits until it accepts connections. `pinTo`: the core it runs on. */
-export async function startTarget(target: Target, upstreamPort: number, pinTo?: number): Promise<RunningTarget> {
+export interface Place {
+  readonly upstreamPort: number
+  /** Where the target must listen (default: any free port). */
+  readonly port?: number
+}
+
+/** Starts a target and waits until it accepts connections. `pinTo`: the core it runs on. */
+export async function startTarget(target: Target, place: Place, pinTo?: number): Promise<RunningTarget> {
+  const { upstreamPort } = place
   if (target.command === undefined) {
     return { target, port: upstreamPort, pid: undefined, startMs: 0, stop: async () => {} }
   }
-  const [portBelow, port, port2, port3] = (await freePorts(4)) as [number, number, number, number]
+  const [portBelow = 0, freePort = 0, port2 = 0, port3 = 0] = await freePorts(4)
+  const { port = freePort } = place
   const dir = temporaryFolder('bench')
   const upstream = `127.0.0.1:${upstreamPort}`
   const values = { ...places(target), port, portBelow, port2, port3, dir, upstream, upstreamPort }

@@ -6,9 +6,12 @@ import { startKafka } from '../../scripts/kafka/cluster.ts'
 import { keep } from '../../scripts/kafka/keeper.ts'
 import { freePorts } from '../../scripts/kafka/ports.ts'
 import { type Programs, runLoad } from './native.ts'
+import type { Place, Target } from './target.ts'
 
 export interface Upstream {
   readonly port: number
+  /** Where a target finds it, and where it must listen, if the broker tells clients so. */
+  place(target: Target): Place
   stop(): Promise<void>
 }
 
@@ -34,14 +37,28 @@ export async function startDummy(programs: Programs, args: readonly string[] = [
     child.kill('SIGKILL')
     await gone
   }
-  return { port, stop }
+  return { port, place: () => ({ upstreamPort: port }), stop }
 }
 
-/** Starts Kafka and fills the topic that is consumed. Old segments go after a second, so that memory holds a long run. */
-export async function startKafkaUpstream(programs: Programs, say: (line: string) => void): Promise<Upstream> {
+/**
+ * Starts Kafka and fills the topic that is consumed. Old segments go after a second, so that memory holds a long run.
+ * A target that does not rewrite addresses gets a listener of its own, which advertises the target's port.
+ */
+export async function startKafkaUpstream(
+  programs: Programs,
+  targets: readonly Target[],
+  say: (line: string) => void,
+): Promise<Upstream> {
+  const places = new Map<string, Required<Place>>()
+  for (const { name, command, rewrites } of targets) {
+    if (command === undefined || rewrites === true) continue
+    const [port = 0, upstreamPort = 0] = await freePorts(2)
+    places.set(name, { port, upstreamPort })
+  }
   const before = process.env['TMPDIR']
   if (hasRoom('/dev/shm', 6 * 2 ** 30)) process.env['TMPDIR'] = '/dev/shm'
   const kafka = await startKafka({
+    listeners: [...places.values()].map(({ port, upstreamPort }) => ({ port: upstreamPort, advertisedPort: port })),
     jvm: ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC'],
     overrides: {
       'log.retention.check.interval.ms': '500',
@@ -61,7 +78,8 @@ export async function startKafkaUpstream(programs: Programs, say: (line: string)
     const batches = 4 * batchesPerPartition * kafkaPartitions // not all partitions fill at the same speed
     await runLoad([...produceCommand(programs, port, kafkaTopics.consume), '--warmup', '0', '--count', String(batches)])
     await runLoad([...produceCommand(programs, port, kafkaTopics.produce), '--warmup', '0', '--seconds', '3'])
-    return { port, stop: () => kafka.stop() }
+    const place = ({ name }: Target) => places.get(name) ?? { upstreamPort: port }
+    return { port, place, stop: () => kafka.stop() }
   } catch (error) {
     await kafka.stop()
     throw error
