@@ -1,12 +1,14 @@
 /**
  * Compares Headgate with other proxies, side by side on this machine:
- *   npm run bench -- [SCENARIO …] [--targets a,b] [--rounds 5] [--seconds 3] [--pin] [--json FILE]
+ *   npm run bench -- [SCENARIO …] [--targets a,b] [--rounds 5] [--seconds 3] [--pin] [--json FILE] [--profile DIR]
+ * --profile: V8's CPU profile of the Node targets; choose one target and one scenario for the summary to mean something.
  * Timing never makes it fail; it exits with 1 only if a target did not carry the load at all.
  */
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { describeMachine, installed } from '../test/bench/machine.ts'
 import { compilePrograms } from '../test/bench/native.ts'
+import { summarise } from '../test/bench/profile.ts'
 import { judge, type ScenarioResult, table, verdict } from '../test/bench/report.ts'
 import { runScenarios } from '../test/bench/runner.ts'
 import { type Scenario, scenarios } from '../test/bench/scenario.ts'
@@ -21,6 +23,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string', default: '3' },
     pin: { type: 'boolean', default: false },
     json: { type: 'string' },
+    profile: { type: 'string' },
     list: { type: 'boolean', default: false },
   },
 })
@@ -74,7 +77,10 @@ async function main(): Promise<void> {
   say(`${wanted.length} scenarios, ${found.length} targets, ${rounds} rounds: about ${Math.ceil(minutes)} minutes`)
   const targets = found.map(({ target }) => target)
   const pinTo = values.pin ? 0 : undefined
-  const results = await runScenarios(wanted, { programs, targets, rounds, seconds, pinTo, say })
+  const { profile } = values
+  if (profile !== undefined) mkdirSync(profile, { recursive: true })
+  const results = await runScenarios(wanted, { programs, targets, rounds, seconds, pinTo, profile, say })
+  if (profile !== undefined) console.log(`${summarise(profile).join('\n')}\n`)
   const judgements = judge(results, 'headgate')
   const versions = Object.fromEntries(found.map(({ target, version }) => [target.name, version]))
   console.log(`${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Linux ${machine.kernel}, ${machine.at}`)

@@ -24,7 +24,7 @@ describe('bench', { skip }, () => {
     test(`one tiny round of ${scenario.name}`, async () => {
       const lines: string[] = []
       const say = (line: string) => void lines.push(line)
-      const options = { programs, targets, rounds: 1, seconds: 0.2, pinTo: undefined, say }
+      const options = { programs, targets, rounds: 1, seconds: 0.2, say }
       const [result] = await runScenarios([scenario], options)
       assert.deepEqual(
         lines.filter((line) => line.includes('FAILED')),

@@ -5,16 +5,14 @@
 import type { Programs } from './native.ts'
 import type { ScenarioResult } from './report.ts'
 import type { Measures, Scenario } from './scenario.ts'
-import { type RunningTarget, startTarget, type Target } from './target.ts'
+import { type RunningTarget, type StartOptions, startTarget, type Target } from './target.ts'
 import { startDummy, startKafkaUpstream, type Upstream } from './upstream.ts'
 
-export interface RunOptions {
+export interface RunOptions extends StartOptions {
   readonly programs: Programs
   readonly targets: readonly Target[]
   readonly rounds: number
   readonly seconds: number
-  /** The core that every proxy runs on; the loads are left to the scheduler. */
-  readonly pinTo: number | undefined
   readonly say: (line: string) => void
 }
 
@@ -42,7 +40,7 @@ export async function runScenarios(scenarios: readonly Scenario[], options: RunO
 }
 
 async function runScenario(scenario: Scenario, upstream: Upstream, options: RunOptions): Promise<ScenarioResult> {
-  const { targets, rounds, pinTo, say } = options
+  const { targets, rounds, say } = options
   const measured = new Map<string, Measures[]>(targets.map(({ name }) => [name, []]))
   const running = new Map<string, RunningTarget>()
   try {
@@ -50,7 +48,7 @@ async function runScenario(scenario: Scenario, upstream: Upstream, options: RunO
       for (const target of targets) {
         let measures: Measures = {}
         try {
-          const proxy = running.get(target.name) ?? (await startTarget(target, upstream.place(target), pinTo))
+          const proxy = running.get(target.name) ?? (await startTarget(target, upstream.place(target), options))
           running.set(target.name, proxy)
           measures = await scenario.measure({ programs: options.programs, running: proxy, seconds: options.seconds })
         } catch (error) {

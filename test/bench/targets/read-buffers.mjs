@@ -139,3 +139,4 @@ const server = net.createServer({ pauseOnConnect: true, noDelay: true }, (shell)
   })
 })
 server.listen(+lp, lh, 1024)
+process.once('SIGTERM', () => process.exit()) // an ordinary exit, so that a CPU profile is written
