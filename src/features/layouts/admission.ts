@@ -1,0 +1,74 @@
+/**
+ * What becomes of a batch: forwarded, held, or answered retriably. A late batch is forwarded (a refusal would reorder
+ * the records of a producer that pipelines without idempotence); only a vote of this proxy that must be taken back
+ * first holds it. A batch of a newer layout than its instance's last waits for a cut where the change needs one.
+ */
+import type { Layout } from '../../state/topic-state.ts'
+import { cuttingOf } from './cuts.ts'
+import {
+  type Batch,
+  type CountReason,
+  explainBatch,
+  type HoldReason,
+  openLayouts,
+  type Turn,
+  type View,
+} from './guard-state.ts'
+import type { Explanation } from './staleness.ts'
+import { mayStand, unsealed } from './votes.ts'
+
+export type Verdict =
+  | { type: 'forward'; age: number; layout: number; counts: CountReason[] }
+  | { type: 'hold'; reason: HoldReason; age: number; target?: number; isMixed?: boolean; withdraw?: Layout[] }
+
+export function judge(turn: Turn, batch: Batch, isGranted: boolean): Verdict {
+  const view = turn.state.view
+  if (view === undefined) return { type: 'hold', reason: 'no view', age: 0 }
+  const explained = explainBatch(turn, view, batch)
+  // Placed by a layout we have not read yet: catch up, never refuse.
+  if (explained === undefined) return { type: 'hold', reason: 'ahead', age: Infinity }
+  if (isOfProposal(view, batch, explained)) return { type: 'hold', reason: 'preparing', age: Infinity }
+  const blocking = unsealed(view).filter((layout) => explained.age < layout.epoch && mayStand(turn, layout))
+  if (blocking.length > 0) return { type: 'hold', reason: 'withdrawal', age: explained.age, withdraw: blocking }
+  return judgeLayout(turn, view, batch, explained, isGranted)
+}
+
+/** Only the layout that is being prepared explains it. */
+function isOfProposal(view: View, batch: Batch, explained: Explanation): boolean {
+  const to = view.topic.proposal?.to
+  if (to === undefined || explained.epochs.length > 0 || batch.hashes === undefined) return false
+  return batch.hashes.every((hash) => hash % to === batch.partition)
+}
+
+function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanation, isGranted: boolean): Verdict {
+  const { epochs, age } = explained
+  const last = cuttingOf(turn, view, batch.instance).layout
+  const open = openLayouts(view, turn.atMs, turn.state.times)
+  const newest = open.at(-1)?.epoch ?? age
+  const sealed = isLateAfterSeal(view, age) ? (['late after the seal'] as CountReason[]) : []
+  if (epochs.length === 0) {
+    const isCut = crossesCut(open, age, newest)
+    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, target: newest, isMixed: true }
+    // Its old records lie above the cut, if one was taken, and its producer is cut again.
+    const counts: CountReason[] = isCut ? ['mixed layouts in one batch', ...sealed] : sealed
+    return { type: 'forward', age, layout: age, counts }
+  }
+  if (epochs.includes(last)) return { type: 'forward', age, layout: last, counts: sealed }
+  const newer = epochs.find((epoch) => epoch > last)
+  if (newer === undefined) {
+    const layout = epochs.at(-1) ?? last
+    const counts: CountReason[] = crossesCut(open, layout, last) ? ['late after its cut', ...sealed] : sealed
+    return { type: 'forward', age, layout, counts }
+  }
+  if (!isGranted && crossesCut(open, last, newer)) return { type: 'hold', reason: 'cut', age, target: newer }
+  return { type: 'forward', age, layout: newer, counts: sealed }
+}
+
+/** Whether one of the changes after layout `from` up to `to` is gated by cuts. */
+function crossesCut(open: readonly Layout[], from: number, to: number): boolean {
+  return open.some((layout) => layout.epoch > from && layout.epoch <= to && layout.gates === 'cuts')
+}
+
+function isLateAfterSeal(view: View, age: number): boolean {
+  return view.topic.layouts.some((layout) => layout.epoch > age && layout.gates === 'seal' && layout.seal !== undefined)
+}

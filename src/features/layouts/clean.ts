@@ -1,0 +1,191 @@
+/**
+ * What one proxy knows of one instance that writes to a topic, and when the instance is clean: no batch of a layout
+ * older than the change can come from it any more.
+ *
+ * Quiet is measured on the instance's own clock, which stands still while it could not send even if it wanted: an old
+ * partition has no leader, a throttle runs, a connection it wrote on is lost and not made again, or it is gone. So
+ * leaving is never clean: the clock of one that left stands, and only `goneAfter` or another proxy's vote ends the wait.
+ */
+import type { LayoutTimes } from './times.ts'
+
+interface Unanswered {
+  readonly id: string
+  readonly mark: string
+  readonly age: number
+}
+
+interface Owed {
+  readonly mark: string
+  readonly age: number
+  /** On the instance's clock. */
+  readonly sinceMs: number
+}
+
+interface Stop {
+  readonly reason: string
+  /** Wall of the bound, in real time: a lost connection that is never made again does not stop the clock for ever. */
+  readonly untilMs: number
+}
+
+export interface Ledger {
+  readonly instance: string
+  readonly connections: number
+  readonly wrote: boolean
+  /** First showing of each epoch, on the instance's clock. */
+  readonly shown: readonly { epoch: number; atMs: number }[]
+  readonly unanswered: readonly Unanswered[]
+  /** Batches that were refused, failed or lost with their connection and have not come back. */
+  readonly owed: readonly Owed[]
+  /** Age of a batch → when the last one came or was answered, on the instance's clock. */
+  readonly lastOfAge: Readonly<Record<number, number>>
+  readonly stops: readonly Stop[]
+  readonly stoppedSinceMs: number
+  readonly stoppedMs: number
+  readonly goneSinceMs?: number
+  /** Another proxy voted for it after it left here. */
+  readonly takenOverMs?: number
+}
+
+export type LedgerEvent =
+  | { type: 'connected'; connection: string }
+  | { type: 'lost'; connection: string; boundMs: number }
+  | { type: 'stopped'; reason: string }
+  | { type: 'resumed'; reason: string }
+  | { type: 'shown'; epoch: number }
+  | { type: 'arrived'; mark: string; age: number }
+  | { type: 'forwarded'; id: string; mark: string; age: number }
+  | { type: 'answered'; id: string }
+  | { type: 'failed'; id: string }
+  | { type: 'refused'; mark: string; age: number }
+  | { type: 'takenOver' }
+
+export function newLedger(instance: string): Ledger {
+  return {
+    instance,
+    connections: 0,
+    wrote: false,
+    shown: [],
+    unanswered: [],
+    owed: [],
+    lastOfAge: {},
+    stops: [],
+    stoppedSinceMs: 0,
+    stoppedMs: 0,
+  }
+}
+
+/** The time on the instance's own clock. */
+export function clockOf(ledger: Ledger, atMs: number): number {
+  const running = settleStops(ledger, atMs)
+  return atMs - running.stoppedMs - (running.stops.length > 0 ? atMs - running.stoppedSinceMs : 0)
+}
+
+export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number }): Ledger {
+  const ledger = settleStops(before, event.atMs)
+  const now = clockOf(ledger, event.atMs)
+  switch (event.type) {
+    case 'connected': {
+      const { goneSinceMs: _, takenOverMs: __, ...here } = ledger
+      const resumed = resume(resume(here, 'gone', event.atMs), `lost ${event.connection}`, event.atMs)
+      return { ...resumed, connections: ledger.connections + 1 }
+    }
+    case 'lost':
+      return loseConnection(ledger, event)
+    case 'stopped':
+      return stop(ledger, { reason: event.reason, untilMs: Infinity }, event.atMs)
+    case 'resumed':
+      return resume(ledger, event.reason, event.atMs)
+    case 'shown':
+      if (ledger.shown.some((showing) => showing.epoch === event.epoch)) return ledger
+      return { ...ledger, shown: [...ledger.shown, { epoch: event.epoch, atMs: now }] }
+    case 'arrived':
+      return touch({ ...ledger, wrote: true, owed: ledger.owed.filter((o) => o.mark !== event.mark) }, event.age, now)
+    case 'forwarded': {
+      const { id, mark, age } = event
+      return { ...ledger, unanswered: [...ledger.unanswered, { id, mark, age }] }
+    }
+    case 'answered':
+    case 'failed': {
+      const batch = ledger.unanswered.find((other) => other.id === event.id)
+      if (batch === undefined) return ledger
+      const rest = { ...ledger, unanswered: ledger.unanswered.filter((other) => other !== batch) }
+      return touch(event.type === 'failed' ? owe(rest, batch, now) : rest, batch.age, now)
+    }
+    case 'refused':
+      return owe(ledger, event, now)
+    case 'takenOver':
+      return ledger.goneSinceMs === undefined ? ledger : { ...ledger, takenOverMs: event.atMs }
+  }
+}
+
+/** Whether no batch older than `epoch` can come from it any more; `atMs` is real time. */
+export function isClean(ledger: Ledger, epoch: number, atMs: number, times: LayoutTimes): boolean {
+  if (!ledger.wrote) return true
+  const owes = owesOlder(ledger, epoch, atMs, times)
+  if (ledger.goneSinceMs !== undefined) {
+    if (atMs - ledger.goneSinceMs >= times.goneAfterMs) return true
+    // Its new proxy does not know what it still owes us: give that the time it has after connecting again.
+    if (ledger.takenOverMs !== undefined) return !owes || atMs - ledger.takenOverMs >= times.comeBackMs
+  }
+  const shownMs = Math.min(...ledger.shown.filter((showing) => showing.epoch >= epoch).map((showing) => showing.atMs))
+  if (!Number.isFinite(shownMs) || owes || hasUnansweredOlder(ledger, epoch)) return false
+  return clockOf(ledger, atMs) - Math.max(shownMs, lastOlder(ledger, epoch)) >= times.quietMs
+}
+
+export function hasUnansweredOlder(ledger: Ledger, epoch: number): boolean {
+  return ledger.unanswered.some((batch) => batch.age < epoch)
+}
+
+/** Whether a batch of a layout older than `epoch` is still to come back. */
+export function owesOlder(ledger: Ledger, epoch: number, atMs: number, times: LayoutTimes): boolean {
+  const now = clockOf(ledger, atMs)
+  return ledger.owed.some((batch) => batch.age < epoch && now - batch.sinceMs < times.comeBackMs)
+}
+
+/** When, on the instance's clock, the last batch older than `epoch` came or was answered; -Infinity if none. */
+export function lastOlder(ledger: Ledger, epoch: number): number {
+  const times = Object.entries(ledger.lastOfAge).map(([age, atMs]) => (Number(age) < epoch ? atMs : -Infinity))
+  return Math.max(-Infinity, ...times)
+}
+
+function loseConnection(ledger: Ledger, event: { connection: string; boundMs: number; atMs: number }): Ledger {
+  const connections = Math.max(0, ledger.connections - 1)
+  const stopped = stop(
+    { ...ledger, connections },
+    { reason: `lost ${event.connection}`, untilMs: event.atMs + event.boundMs },
+    event.atMs,
+  )
+  if (connections > 0) return stopped
+  return { ...stop(stopped, { reason: 'gone', untilMs: Infinity }, event.atMs), goneSinceMs: event.atMs }
+}
+
+function owe(ledger: Ledger, batch: { mark: string; age: number }, now: number): Ledger {
+  const owed = ledger.owed.filter((other) => other.mark !== batch.mark)
+  return { ...ledger, owed: [...owed, { mark: batch.mark, age: batch.age, sinceMs: now }] }
+}
+
+function touch(ledger: Ledger, age: number, now: number): Ledger {
+  return { ...ledger, lastOfAge: { ...ledger.lastOfAge, [age]: now } }
+}
+
+function stop(ledger: Ledger, added: Stop, atMs: number): Ledger {
+  if (ledger.stops.some((other) => other.reason === added.reason)) return ledger
+  const stoppedSinceMs = ledger.stops.length === 0 ? atMs : ledger.stoppedSinceMs
+  return { ...ledger, stops: [...ledger.stops, added], stoppedSinceMs }
+}
+
+function resume(ledger: Ledger, reason: string, atMs: number): Ledger {
+  if (!ledger.stops.some((other) => other.reason === reason)) return ledger
+  const stops = ledger.stops.filter((other) => other.reason !== reason)
+  if (stops.length > 0) return { ...ledger, stops }
+  return { ...ledger, stops, stoppedMs: ledger.stoppedMs + atMs - ledger.stoppedSinceMs }
+}
+
+/** Ends the stops whose bound has passed, at their bound. */
+function settleStops(ledger: Ledger, atMs: number): Ledger {
+  if (ledger.stops.every((other) => other.untilMs > atMs)) return ledger
+  const last = Math.max(...ledger.stops.map((other) => other.untilMs))
+  return ledger.stops
+    .filter((other) => other.untilMs <= atMs)
+    .reduce((sum, other) => resume(sum, other.reason, last <= atMs ? last : atMs), ledger)
+}

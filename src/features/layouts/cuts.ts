@@ -1,0 +1,139 @@
+/**
+ * Cuts: an instance's first batch under another layout than its last waits until nothing of an older layout can still
+ * come from it, then until a cut (the ends of all partitions at that moment) is recorded and read by every proxy.
+ * A cut serves all instances that are quiet when its ends are read; of one instance only the oldest waiting layout.
+ * Whatever arrives late or fails before the cut is in force starts the wait again, within the same bound.
+ */
+import type { CutRecord } from '../../state/record.ts'
+import { isInForce, openEpochs, type TopicState } from '../../state/topic-state.ts'
+import { clockOf, hasUnansweredOlder, lastOlder, owesOlder } from './clean.ts'
+import { appendOnce, type Cutting, ledgerOf, type Round, type Turn, type View } from './guard-state.ts'
+
+/** The layout of the instance's last batch; of an unknown one the oldest by which batches may still come. */
+export function cuttingOf(turn: Turn, view: View, instance: string): Cutting {
+  const oldest = openEpochs(view.topic, turn.atMs, turn.state.times.settleMs)[0] ?? 0
+  const known = turn.state.cutting.get(instance) ?? { layout: oldest, sinceMs: turn.atMs }
+  return known.layout < oldest ? { ...known, layout: oldest } : known
+}
+
+export function setCutting(turn: Turn, instance: string, cutting: Cutting): void {
+  turn.state.cutting = new Map(turn.state.cutting).set(instance, cutting)
+}
+
+/** Begins the wait for a change to `target`, or keeps the one that runs (for the older of both). */
+export function awaitCut(turn: Turn, view: View, instance: string, target: number): void {
+  const cutting = cuttingOf(turn, view, instance)
+  if (cutting.target !== undefined && cutting.target <= target) return
+  setCutting(turn, instance, {
+    layout: cutting.layout,
+    target,
+    sinceMs: cutting.target === undefined ? turn.atMs : cutting.sinceMs,
+  })
+}
+
+/** Something older arrived, failed or was lost: cuts of this instance that are not in force do not serve it. */
+export function restartCut(turn: Turn, instance: string, age: number): void {
+  const target = turn.state.cutting.get(instance)?.target
+  if (target === undefined || age >= target) return
+  turn.state.rounds = turn.state.rounds.map((round) => {
+    const { [instance]: _, ...targets } = round.targets
+    return { ...round, targets }
+  })
+}
+
+/** Fresh partitions whose seal is missing. */
+export function waitingForSeal(topic: TopicState): number[] {
+  return topic.layouts
+    .filter((layout) => layout.gates === 'seal' && layout.seal === undefined)
+    .flatMap((layout) => Object.keys(layout.starts).map(Number))
+}
+
+/** Looks at all rounds and all waiting instances: records, releases, begins. Returns what may go now. */
+export function advanceCuts(turn: Turn, view: View): { instance: string; target: number }[] {
+  const released: { instance: string; target: number }[] = []
+  const open: Round[] = []
+  for (const round of turn.state.rounds) {
+    const cut = view.topic.cuts.find((other) => other.id === round.id)
+    if (cut !== undefined && isInForce(cut, view.fleet)) {
+      released.push(...Object.entries(round.targets).map(([instance, target]) => ({ instance, target })))
+    } else if (Object.keys(round.targets).length > 0) {
+      open.push(round)
+      if (cut === undefined && round.ends !== undefined) recordCut(turn, view, round, round.ends)
+    }
+  }
+  turn.state.rounds = open
+  for (const { instance, target } of released) finishCut(turn, view, instance, target)
+  beginRound(turn, view)
+  return released
+}
+
+/** The ends of a round have been read; they are raised to what was seen acknowledged (the high watermark may lag). */
+export function setEnds(turn: Turn, id: string, read: Readonly<Record<number, number>>): void {
+  turn.state.rounds = turn.state.rounds.map((round) => {
+    if (round.id !== id || round.ends !== undefined) return round
+    const kept = Object.entries(read).filter(([partition]) => !round.leftOut.includes(Number(partition)))
+    const ends = kept.map(([partition, end]) => [partition, Math.max(end, turn.state.ends[Number(partition)] ?? 0)])
+    return { ...round, ends: Object.fromEntries(ends) as Record<number, number> }
+  })
+}
+
+function finishCut(turn: Turn, view: View, instance: string, target: number): void {
+  const { target: waited, ...cutting } = cuttingOf(turn, view, instance)
+  const isDone = waited === undefined || waited <= target
+  setCutting(turn, instance, { ...cutting, ...(isDone ? {} : { target: waited }), layout: target })
+}
+
+function recordCut(turn: Turn, view: View, round: Round, ends: Readonly<Record<number, number>>): void {
+  const { topicId } = view.topic
+  const record: CutRecord = {
+    kind: 'cut',
+    proxy: turn.state.proxy,
+    topicId,
+    cut: round.id,
+    layouts: [...round.layouts],
+    ends,
+  }
+  appendOnce(turn, `cut ${round.id}`, record)
+}
+
+function beginRound(turn: Turn, view: View): void {
+  const { rounds, times, proxy } = turn.state
+  const reading = rounds.find((round) => round.ends === undefined)
+  if (reading !== undefined) {
+    // Its answer was lost, or its instances left: ask again, with whoever is quiet by then.
+    if (turn.atMs - reading.askedMs < times.retryMs) return
+    turn.state.rounds = rounds.filter((round) => round !== reading)
+  }
+  const targets: Record<string, number> = {}
+  for (const [instance, cutting] of turn.state.cutting) {
+    const isServed = turn.state.rounds.some((round) => round.targets[instance] !== undefined)
+    if (cutting.target === undefined || isServed || !maySwitch(turn, instance, cutting, cutting.target)) continue
+    targets[instance] = cutting.target
+  }
+  if (Object.keys(targets).length === 0) return
+  const id = `${proxy}:${turn.state.roundsMade}`
+  turn.state.roundsMade += 1
+  const layouts = openEpochs(view.topic, turn.atMs, times.settleMs)
+  const leftOut = waitingForSeal(view.topic)
+  turn.state.rounds = [...turn.state.rounds, { id, targets, layouts, leftOut, askedMs: turn.atMs }]
+  const widest = Math.max(...view.topic.layouts.map((layout) => layout.count))
+  turn.effects.push({ type: 'read-ends', round: id, partitions: Array.from({ length: widest }, (_, p) => p) })
+}
+
+/** Quiet, or waited so long that the cut is taken anyway. */
+function maySwitch(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
+  return isQuiet(turn, instance, cutting, target) || turn.atMs - cutting.sinceMs >= turn.state.times.cutBoundMs
+}
+
+/** Whether nothing older than `target` is known to be on its way from the instance, and was not for a while. */
+export function isQuiet(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
+  const { times, held } = turn.state
+  const ledger = ledgerOf(turn, instance)
+  if (hasUnansweredOlder(ledger, target) || owesOlder(ledger, target, turn.atMs, times)) return false
+  if (held.some((item) => item.batch.instance === instance && item.age < target && item.reason === 'withdrawal'))
+    return false
+  const now = clockOf(ledger, turn.atMs)
+  // The instance's clock runs behind real time by its stops: the wait began no earlier on it than this.
+  const since = Math.max(lastOlder(ledger, target), now - (turn.atMs - cutting.sinceMs))
+  return now - since >= times.cutQuietMs
+}

@@ -1,0 +1,235 @@
+/**
+ * The coordinator of one topic's changes: proposal → partitions created, hidden → preparing → all ready → open → all
+ * voted → sealed. It looks at the log's state and does the next step, so it resumes after any crash and may run twice:
+ * the log decides which of two equal records counts. Nothing is created before the proposal was read back, and nothing
+ * is shown before `open` was.
+ */
+import type {
+  AnnouncedRecord,
+  ChangeName,
+  GateKind,
+  OpenRecord,
+  Order,
+  ProxyId,
+  SealedRecord,
+  StateRecord,
+} from '../../state/record.ts'
+import { expelledBelow } from '../../state/fleet.ts'
+import {
+  currentLayout,
+  type Layout,
+  missingVotes,
+  openEpochs,
+  type Proposal,
+  widestCount,
+} from '../../state/topic-state.ts'
+import { mayPropose } from '../../state/topic-reducer.ts'
+import type { View } from './guard-state.ts'
+import { range } from './keys-moving.ts'
+import type { LayoutTimes } from './times.ts'
+import { unsealed } from './votes.ts'
+
+/** What was asked for by an admin client, the command line or the API. */
+export interface Wish {
+  readonly id: string
+  readonly change: ChangeName
+  readonly to: number
+  readonly order: Order
+  readonly gates: GateKind
+}
+
+export interface CoordinatorState {
+  readonly proxy: ProxyId
+  readonly times: LayoutTimes
+  view?: View
+  /** Whether this proxy leads the fleet; others only abort what takes too long. */
+  isLeader: boolean
+  wish?: Wish
+  /** What Metadata says of the topic: partitions that exist, and whether each has a leader. */
+  observed?: { count: number; isLed: boolean; leaderEpochs: Readonly<Record<number, number>> }
+  /** Answers of reads of end offsets, by what they were read for. */
+  reads: Readonly<Record<string, Readonly<Record<number, number>>>>
+  sent: Readonly<Record<string, number>>
+}
+
+export type CoordinatorEvent =
+  | { type: 'view'; view: View }
+  | { type: 'leader'; isLeader: boolean }
+  | { type: 'wish'; wish: Wish }
+  | { type: 'observed'; count: number; isLed: boolean; leaderEpochs: Readonly<Record<number, number>> }
+  | { type: 'ends'; what: string; ends: Readonly<Record<number, number>> }
+  | { type: 'tick' }
+
+export type CoordinatorEffect =
+  | { type: 'append'; record: StateRecord }
+  | { type: 'create'; count: number }
+  | { type: 'observe' }
+  | { type: 'read-ends'; what: string; partitions: number[] }
+
+export function newCoordinator(proxy: ProxyId, times: LayoutTimes): CoordinatorState {
+  return { proxy, times, isLeader: false, reads: {}, sent: {} }
+}
+
+interface Turn {
+  readonly state: CoordinatorState
+  readonly atMs: number
+  readonly effects: CoordinatorEffect[]
+}
+
+export function reduceCoordinator(
+  before: CoordinatorState,
+  event: CoordinatorEvent & { atMs: number },
+): readonly [CoordinatorState, CoordinatorEffect[]] {
+  const turn: Turn = { state: { ...before }, atMs: event.atMs, effects: [] }
+  const { state } = turn
+  switch (event.type) {
+    case 'view':
+      state.view = event.view
+      break
+    case 'leader':
+      state.isLeader = event.isLeader
+      break
+    case 'wish':
+      state.wish = event.wish
+      break
+    case 'observed':
+      state.observed = { count: event.count, isLed: event.isLed, leaderEpochs: event.leaderEpochs }
+      break
+    case 'ends':
+      state.reads = Object.fromEntries([...Object.entries(state.reads).slice(-7), [event.what, event.ends]])
+      break
+    case 'tick':
+      break
+  }
+  if (state.view !== undefined) advance(turn, state.view)
+  return [state, turn.effects]
+}
+
+function advance(turn: Turn, view: View): void {
+  const { proposal } = view.topic
+  if (proposal !== undefined) abortWhenOverdue(turn, view, proposal)
+  if (!turn.state.isLeader) return
+  if (proposal === undefined) propose(turn, view)
+  else if (proposal.preparingAt === undefined) prepare(turn, view, proposal)
+  else open(turn, view, proposal)
+  announce(turn, view)
+  for (const layout of unsealed(view)) seal(turn, view, layout)
+}
+
+function propose(turn: Turn, view: View): void {
+  const { wish, proxy } = turn.state
+  if (wish === undefined || !mayPropose(view.topic, wish.to, wish.gates)) return
+  const { id: proposal, ...rest } = wish
+  append(turn, `proposal ${proposal}`, { kind: 'proposal', proxy, topicId: view.topic.topicId, proposal, ...rest })
+}
+
+/** Creates what is missing and waits for leaders. A shrink, and partitions left by an aborted change, need neither. */
+function prepare(turn: Turn, view: View, proposal: Proposal): void {
+  const { observed, proxy } = turn.state
+  if (observed !== undefined && observed.count >= proposal.to && observed.isLed) {
+    append(turn, `preparing ${proposal.id}`, {
+      kind: 'preparing',
+      proxy,
+      topicId: view.topic.topicId,
+      proposal: proposal.id,
+    })
+    return
+  }
+  if (observed !== undefined && observed.count < proposal.to) {
+    once(turn, `create ${proposal.id}`, { type: 'create', count: proposal.to })
+  }
+  once(turn, `observe ${proposal.id}`, { type: 'observe' })
+}
+
+function open(turn: Turn, view: View, proposal: Proposal): void {
+  const { fleet, topic } = view
+  const live = Object.keys(fleet.members).filter((proxy) => fleet.members[proxy]?.expelledAt === undefined)
+  if (live.some((proxy) => proposal.ready[proxy] === undefined)) return
+  const fresh = range(widestCount(topic), proposal.to)
+  // Read after the last `ready`: until then some proxy could still forward to them.
+  const what = `starts ${proposal.id} ${Math.max(...Object.values(proposal.ready))}`
+  const starts = fresh.length === 0 ? {} : turn.state.reads[what]
+  if (starts === undefined) return once(turn, what, { type: 'read-ends', what, partitions: fresh })
+  const epochs = turn.state.observed?.leaderEpochs ?? {}
+  const record: OpenRecord = {
+    kind: 'open',
+    proxy: turn.state.proxy,
+    topicId: topic.topicId,
+    proposal: proposal.id,
+    starts: pick(starts, fresh),
+    leaderEpochs: pick(epochs, fresh),
+    unsettled: openEpochs(topic, turn.atMs, turn.state.times.settleMs),
+  }
+  append(turn, what.replace('starts', 'open'), record)
+}
+
+/** Past the bound any proxy says `aborted`; that or `open`, whichever comes first in the log, is obeyed. */
+function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
+  const { times, proxy } = turn.state
+  const isPreparing = proposal.preparingAtMs !== undefined
+  const ageMs = turn.atMs - (proposal.preparingAtMs ?? proposal.atMs)
+  if (ageMs < (isPreparing ? times.prepareBoundMs : 3 * times.prepareBoundMs)) return
+  const reason = isPreparing ? 'not every proxy was ready in time' : 'the partitions got no leaders in time'
+  append(turn, `aborted ${proposal.id}`, {
+    kind: 'aborted',
+    proxy,
+    topicId: view.topic.topicId,
+    proposal: proposal.id,
+    reason,
+  })
+}
+
+function announce(turn: Turn, view: View): void {
+  const layout = currentLayout(view.topic)
+  if (layout.change !== 'shrink' || layout.announcedAt !== undefined) return
+  const { topicId } = view.topic
+  const record: AnnouncedRecord = { kind: 'announced', proxy: turn.state.proxy, topicId, epoch: layout.epoch }
+  append(turn, `announced ${layout.epoch}`, record)
+}
+
+function seal(turn: Turn, view: View, layout: Layout): void {
+  const { times, proxy } = turn.state
+  const forced = times.sealAfterMs !== undefined && turn.atMs - layout.openedAtMs >= times.sealAfterMs
+  const waits = whoIsMissing(view, layout, turn.atMs, times)
+  if (!forced && waits.length > 0) return
+  const what = `boundaries ${layout.epoch} ${layout.lastVote}`
+  const boundaries = turn.state.reads[what]
+  const older = view.topic.layouts.filter((other) => other.epoch < layout.epoch)
+  const old = range(0, Math.max(...older.map((other) => other.count)))
+  if (boundaries === undefined) return once(turn, what, { type: 'read-ends', what, partitions: old })
+  const record: SealedRecord = {
+    kind: 'sealed',
+    proxy,
+    topicId: view.topic.topicId,
+    epoch: layout.epoch,
+    lastVote: layout.lastVote,
+    boundaries: pick(boundaries, old),
+    gaveUp: missingVotes(layout, view.fleet, view.position).dead,
+    forced,
+  }
+  append(turn, what.replace('boundaries', 'sealed'), record)
+}
+
+/** Proxies whose vote is still waited for: the living, and the dead for `goneAfter` since their expulsion. */
+export function whoIsMissing(view: View, layout: Layout, atMs: number, times: LayoutTimes): ProxyId[] {
+  const missing = missingVotes(layout, view.fleet, view.position)
+  const died = new Map(expelledBelow(view.fleet, view.position).map((member) => [member.proxy, member.atMs]))
+  const dead = missing.dead.filter((proxy) => atMs - (died.get(proxy) ?? atMs) < times.goneAfterMs)
+  return [...missing.live, ...dead]
+}
+
+function pick(offsets: Readonly<Record<number, number>>, partitions: readonly number[]): Record<number, number> {
+  return Object.fromEntries(partitions.map((partition) => [partition, offsets[partition] ?? 0]))
+}
+
+function append(turn: Turn, what: string, record: StateRecord): void {
+  once(turn, what, { type: 'append', record })
+}
+
+/** Does it unless it was done less than `retryMs` ago. */
+function once(turn: Turn, what: string, effect: CoordinatorEffect): void {
+  const sentMs = turn.state.sent[what]
+  if (sentMs !== undefined && turn.atMs - sentMs < turn.state.times.retryMs) return
+  turn.state.sent = { ...turn.state.sent, [what]: turn.atMs }
+  turn.effects.push(effect)
+}

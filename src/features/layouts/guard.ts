@@ -1,0 +1,245 @@
+/**
+ * The guard of one topic at one proxy: (state, event) → (state, effects), without clock, socket or randomness.
+ * Arrivals and answers are judged at once; everything that may have changed by itself (holds, votes, cuts) is looked
+ * at as a whole on every view and tick. The caller keeps the lease: it passes batches and ticks only while it holds.
+ *
+ * Invariants: batches of one instance and partition leave in the order they came; nothing is forwarded whose layout
+ * the log does not show yet; while a vote of this proxy may stand, no late batch is forwarded.
+ */
+import { judge, type Verdict } from './admission.ts'
+import { advanceCuts, awaitCut, cuttingOf, isQuiet, restartCut, setCutting, setEnds } from './cuts.ts'
+import {
+  type Batch,
+  type CountReason,
+  type GuardEffect,
+  type GuardState,
+  type Held,
+  note,
+  type Turn,
+  type View,
+} from './guard-state.ts'
+import { appendOnce } from './guard-state.ts'
+import { takenOver, vote, withdraw } from './votes.ts'
+
+export type GuardEvent =
+  | { type: 'connected'; instance: string; connection: string }
+  /** A connection closed; the batches that were unanswered on it are failed one by one. */
+  | { type: 'lost'; instance: string; connection: string }
+  /** A Metadata answer with this layout was written to the instance. */
+  | { type: 'shown'; instance: string; epoch: number }
+  | { type: 'batch'; batch: Batch }
+  /** Acknowledged; `end` is the offset after its last record. `lapsed`: the lease did not hold any more. */
+  | { type: 'answered'; id: string; end: number; lapsed: boolean }
+  /** Refused by the broker, or its connection was lost before the answer: it may be in the log, and may come back. */
+  | { type: 'failed'; id: string }
+  /** An old partition has no leader, a throttle runs; or that is over. */
+  | { type: 'stopped' | 'resumed'; reason: string }
+  | { type: 'ends'; round: string; ends: Readonly<Record<number, number>> }
+  | { type: 'view'; view: View }
+  | { type: 'tick' }
+
+export function reduceGuard(
+  before: GuardState,
+  event: GuardEvent & { atMs: number },
+): readonly [GuardState, GuardEffect[]] {
+  const turn: Turn = { state: { ...before }, atMs: event.atMs, effects: [] }
+  handle(turn, event)
+  return [turn.state, turn.effects]
+}
+
+function handle(turn: Turn, event: GuardEvent): void {
+  const { state } = turn
+  switch (event.type) {
+    case 'connected':
+      return note(turn, event.instance, event)
+    case 'lost':
+      return note(turn, event.instance, { ...event, boundMs: state.times.comeBackMs })
+    case 'shown':
+      return note(turn, event.instance, event)
+    case 'batch':
+      return arrive(turn, event.batch)
+    case 'answered':
+      return answer(turn, event)
+    case 'failed':
+      return fail(turn, event.id)
+    case 'stopped':
+    case 'resumed':
+      state.stops =
+        event.type === 'stopped' ? [...state.stops, event.reason] : state.stops.filter((s) => s !== event.reason)
+      for (const instance of state.ledgers.keys()) note(turn, instance, event)
+      return
+    case 'ends':
+      setEnds(turn, event.round, event.ends)
+      return advance(turn)
+    case 'view':
+      state.view = event.view
+      return advance(turn)
+    case 'tick':
+      return advance(turn)
+  }
+}
+
+function arrive(turn: Turn, batch: Batch): void {
+  const verdict = judge(turn, batch, false)
+  note(turn, batch.instance, { type: 'arrived', mark: batch.mark, age: verdict.age })
+  const isBehind = turn.state.held.some((item) => isSameLane(item.batch, batch))
+  if (isBehind) return hold(turn, batch, { type: 'hold', reason: 'lane', age: verdict.age })
+  restartCut(turn, batch.instance, verdict.age)
+  if (verdict.type === 'forward') return forward(turn, batch, verdict)
+  begin(turn, batch, verdict)
+  // Held, it would keep its instance's older batches in the queue. A mixed one carries them itself.
+  if (verdict.reason === 'cut' && batch.isAlone && verdict.isMixed !== true)
+    return refuse(turn, batch, verdict.reason, verdict.age)
+  hold(turn, batch, verdict)
+}
+
+function isSameLane(a: Batch, b: Batch): boolean {
+  return a.instance === b.instance && a.partition === b.partition
+}
+
+function hold(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'hold' }>): void {
+  const { reason, age } = verdict
+  turn.state.held = [...turn.state.held, { batch, sinceMs: turn.atMs, reason, age, isGranted: false }]
+}
+
+/** Starts what a held batch waits for. */
+function begin(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'hold' }>): void {
+  const view = turn.state.view
+  if (view === undefined) return
+  for (const layout of verdict.withdraw ?? []) withdraw(turn, view, layout)
+  if (verdict.target !== undefined) awaitCut(turn, view, batch.instance, verdict.target)
+}
+
+function forward(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'forward' }>): void {
+  const { state } = turn
+  const view = state.view
+  note(turn, batch.instance, { type: 'forwarded', id: batch.id, mark: batch.mark, age: verdict.age })
+  state.flying = new Map(state.flying).set(batch.id, { batch, age: verdict.age })
+  if (view !== undefined)
+    setCutting(turn, batch.instance, { ...cuttingOf(turn, view, batch.instance), layout: verdict.layout })
+  for (const reason of verdict.counts) turn.effects.push({ type: 'count', reason, batch })
+  turn.effects.push({ type: 'forward', batch })
+}
+
+function refuse(turn: Turn, batch: Batch, reason: Held['reason'], age: number): void {
+  note(turn, batch.instance, { type: 'refused', mark: batch.mark, age })
+  turn.effects.push({ type: 'refuse', batch, reason })
+}
+
+function answer(turn: Turn, event: { id: string; end: number; lapsed: boolean }): void {
+  const { state } = turn
+  const flight = state.flying.get(event.id)
+  if (flight === undefined) return
+  land(turn, event.id)
+  const { batch, age } = flight
+  note(turn, batch.instance, { type: 'answered', id: event.id })
+  state.ends = { ...state.ends, [batch.partition]: Math.max(event.end, state.ends[batch.partition] ?? 0) }
+  if (event.lapsed) turn.effects.push({ type: 'count', reason: 'acknowledged after the lease', batch })
+  state.lates = [...state.lates, { batch, age, end: event.end }]
+  countAbove(turn)
+}
+
+function fail(turn: Turn, id: string): void {
+  const flight = turn.state.flying.get(id)
+  if (flight === undefined) return
+  land(turn, id)
+  note(turn, flight.batch.instance, { type: 'failed', id })
+  restartCut(turn, flight.batch.instance, flight.age)
+  // It may have been written all the same, above the boundary.
+  if (isAboveSeal(turn, flight.age, flight.batch.partition, Infinity)) {
+    turn.effects.push({ type: 'count', reason: 'late above the boundary', batch: flight.batch })
+  }
+}
+
+function land(turn: Turn, id: string): void {
+  const flying = new Map(turn.state.flying)
+  flying.delete(id)
+  turn.state.flying = flying
+}
+
+function isAboveSeal(turn: Turn, age: number, partition: number, end: number): boolean {
+  const layouts = turn.state.view?.topic.layouts ?? []
+  return layouts.some((layout) => {
+    const boundary = layout.seal?.boundaries[partition]
+    return layout.gates === 'seal' && layout.epoch > age && boundary !== undefined && end > boundary
+  })
+}
+
+/** Counts acknowledged late batches that a seal, now known, did not cover; forgets those no change waits for. */
+function countAbove(turn: Turn): void {
+  const { state } = turn
+  const reason: CountReason = 'late above the boundary'
+  for (const late of state.lates) {
+    if (isAboveSeal(turn, late.age, late.batch.partition, late.end)) {
+      turn.effects.push({ type: 'count', reason, batch: late.batch })
+    }
+  }
+  const layouts = state.view?.topic.layouts ?? []
+  state.lates = state.lates.filter((late) => layouts.some((l) => l.epoch > late.age && l.seal === undefined))
+}
+
+function advance(turn: Turn): void {
+  const view = turn.state.view
+  if (view === undefined) return
+  takePart(turn, view)
+  countAbove(turn)
+  for (const instance of takenOver(turn, view)) note(turn, instance, { type: 'takenOver' })
+  grant(turn, view)
+  releaseHeld(turn)
+  vote(turn, view)
+}
+
+/** Says that this proxy holds Metadata and Produce of the new layout, and that it holds the gates of every cut. */
+function takePart(turn: Turn, view: View): void {
+  const { proxy } = turn.state
+  const { topicId, proposal, cuts } = view.topic
+  if (proposal?.preparingAt !== undefined && proposal.ready[proxy] === undefined) {
+    appendOnce(turn, `ready ${proposal.id}`, { kind: 'ready', proxy, topicId, proposal: proposal.id })
+  }
+  const member = view.fleet.members[proxy]
+  for (const cut of cuts) {
+    if (cut.readers[proxy] !== undefined || member === undefined || member.registeredAt > cut.at) continue
+    appendOnce(turn, `cut-read ${cut.id}`, { kind: 'cut-read', proxy, topicId, cut: cut.id })
+  }
+}
+
+function grant(turn: Turn, view: View): void {
+  for (const { instance, target } of advanceCuts(turn, view)) {
+    const isForced = !isQuiet(turn, instance, cuttingOf(turn, view, instance), target)
+    turn.state.held = turn.state.held.map((item) => {
+      if (item.batch.instance !== instance || item.reason !== 'cut') return item
+      if (isForced) turn.effects.push({ type: 'count', reason: 'cut without quiet', batch: item.batch })
+      const verdict = judge(turn, item.batch, false)
+      const isServed = verdict.type === 'hold' && verdict.target !== undefined && verdict.target <= target
+      return isServed ? { ...item, isGranted: true } : item
+    })
+  }
+}
+
+/** Judges every held batch again, in the order they came; a batch that stays keeps its lane. */
+function releaseHeld(turn: Turn): void {
+  const waiting = turn.state.held
+  const kept: Held[] = []
+  const refusedLanes: Batch[] = []
+  for (const item of waiting) {
+    const { batch } = item
+    const isOverdue = turn.atMs - item.sinceMs >= turn.state.times.holdBoundMs
+    if (isOverdue || refusedLanes.some((other) => isSameLane(other, batch))) {
+      refusedLanes.push(batch)
+      refuse(turn, batch, item.reason, item.age)
+      continue
+    }
+    if (kept.some((other) => isSameLane(other.batch, batch))) {
+      kept.push(item)
+      continue
+    }
+    const verdict = judge(turn, batch, item.isGranted)
+    if (verdict.type === 'forward') {
+      forward(turn, batch, verdict)
+      continue
+    }
+    begin(turn, batch, verdict)
+    kept.push({ ...item, reason: verdict.reason, age: verdict.age })
+  }
+  turn.state.held = kept
+}

@@ -1,0 +1,36 @@
+/** The time bounds of the layout protocol, in milliseconds, with where each comes from. */
+export interface LayoutTimes {
+  /** Quiet before an instance is clean: the longest a refreshed client keeps a batch of the old layout in its queue. */
+  readonly quietMs: number
+  /** How long a batch that failed may take to come back (franz-go: 5 s, with room). */
+  readonly comeBackMs: number
+  /** How long an instance that left unclean, or a proxy that died without a vote, is waited for. */
+  readonly goneAfterMs: number
+  /** After this a change is sealed whoever is missing; what then still comes is counted. Undefined: never. */
+  readonly sealAfterMs: number | undefined
+  /** Quiet of one instance before its cut. */
+  readonly cutQuietMs: number
+  /** Longest wait for that quiet; afterwards the cut is taken and counted. */
+  readonly cutBoundMs: number
+  /** Longest a batch is held for whatever reason: every client family stands 9 s. */
+  readonly holdBoundMs: number
+  /** Longest that Metadata of a topic is held while a change is prepared. */
+  readonly prepareBoundMs: number
+  /** After the seal, how long batches of the old layout are still looked for: the longest Metadata age. */
+  readonly settleMs: number
+  /** A record that was not read back after this time is appended again. */
+  readonly retryMs: number
+}
+
+export const defaultTimes: LayoutTimes = {
+  quietMs: 3_000,
+  comeBackMs: 10_000,
+  goneAfterMs: 120_000,
+  sealAfterMs: undefined,
+  cutQuietMs: 500,
+  cutBoundMs: 8_000,
+  holdBoundMs: 9_000,
+  prepareBoundMs: 10_000,
+  settleMs: 600_000,
+  retryMs: 1_000,
+}

@@ -1,0 +1,85 @@
+/**
+ * The vote of one proxy on a change: "whoever wrote through me under an older layout is clean". It is taken back as
+ * soon as that stops being true, and a late batch that comes while a vote stands, or may be on its way, waits until the
+ * withdrawal was read back: then no seal rests on the vote, or the seal came first and the batch is counted.
+ * Ballots ascend so that a vote which arrives in the log after its own withdrawal is void.
+ */
+import type { Layout } from '../../state/topic-state.ts'
+import { isClean } from './clean.ts'
+import { appendOnce, type Turn, type View } from './guard-state.ts'
+
+/** Changes that are not sealed yet, oldest first. */
+export function unsealed(view: View): Layout[] {
+  return view.topic.layouts.filter((layout) => layout.change !== 'met' && layout.seal === undefined)
+}
+
+/** Whether this proxy's vote on the change stands in the log or may still get there. */
+export function mayStand(turn: Turn, layout: Layout): boolean {
+  const ballot = turn.state.ballots[layout.epoch]
+  return ballot !== undefined && ballot > (layout.withdrawn[turn.state.proxy] ?? 0)
+}
+
+/** Takes the vote back; the log shows when that has happened. */
+export function withdraw(turn: Turn, view: View, layout: Layout): void {
+  const { proxy, ballots } = turn.state
+  const ballot = ballots[layout.epoch] ?? 0
+  const { topicId } = view.topic
+  const record = { kind: 'withdrawal', proxy, topicId, epoch: layout.epoch, ballot } as const
+  appendOnce(turn, `withdrawal ${layout.epoch} ${ballot}`, record)
+}
+
+/** Votes where everyone is clean, withdraws where somebody no longer is. */
+export function vote(turn: Turn, view: View): void {
+  for (const layout of unsealed(view)) {
+    if (!isReady(turn, layout)) {
+      if (mayStand(turn, layout)) withdraw(turn, view, layout)
+    } else if (layout.votes[turn.state.proxy] === undefined) {
+      castVote(turn, view, layout)
+    }
+  }
+}
+
+function isReady(turn: Turn, layout: Layout): boolean {
+  const { ledgers, held, times } = turn.state
+  const waits = held.some((item) => item.age < layout.epoch && item.reason !== 'no view')
+  return !waits && [...ledgers.values()].every((ledger) => isClean(ledger, layout.epoch, turn.atMs, times))
+}
+
+function castVote(turn: Turn, view: View, layout: Layout): void {
+  const { proxy, ballots, ends, ledgers } = turn.state
+  const { epoch } = layout
+  const ballot = mayStand(turn, layout)
+    ? (ballots[epoch] ?? 0)
+    : Math.max(ballots[epoch] ?? 0, layout.withdrawn[proxy] ?? 0) + 1
+  if (hasPendingWithdrawal(turn, layout)) return
+  turn.state.ballots = { ...ballots, [epoch]: ballot }
+  const instances = [...ledgers.values()].filter((ledger) => ledger.wrote).map((ledger) => ledger.instance)
+  const { topicId } = view.topic
+  const record = { kind: 'vote', proxy, topicId, epoch, ballot, instances, ends: oldEnds(view, layout, ends) } as const
+  appendOnce(turn, `vote ${epoch} ${ballot}`, record)
+}
+
+/** A withdrawal is on its way: voting again with the same ballot would be undone by it. */
+function hasPendingWithdrawal(turn: Turn, layout: Layout): boolean {
+  const ballot = turn.state.ballots[layout.epoch]
+  return mayStand(turn, layout) && turn.state.sent[`withdrawal ${layout.epoch} ${ballot}`] !== undefined
+}
+
+/** Ends of the partitions that an earlier layout had. */
+function oldEnds(view: View, layout: Layout, ends: Readonly<Record<number, number>>): Record<number, number> {
+  const older = view.topic.layouts.filter((other) => other.epoch < layout.epoch)
+  const widest = Math.max(...older.map((other) => other.count))
+  return Object.fromEntries(Object.entries(ends).filter(([partition]) => Number(partition) < widest))
+}
+
+/** Notes instances that left here and that another proxy has voted for since. */
+export function takenOver(turn: Turn, view: View): string[] {
+  const seen = new Set(
+    unsealed(view).flatMap((layout) =>
+      Object.entries(layout.votes).flatMap(([proxy, v]) => (proxy === turn.state.proxy ? [] : v.instances)),
+    ),
+  )
+  return [...turn.state.ledgers.values()]
+    .filter((l) => l.goneSinceMs !== undefined && l.takenOverMs === undefined && seen.has(l.instance))
+    .map((l) => l.instance)
+}

@@ -1,0 +1,57 @@
+/**
+ * Which proxies live, as facts of the log: where each was registered and where it was expelled. Facts are kept after an
+ * expulsion, so "who lived at offset N" can be answered for any place in the log when a topic is replayed.
+ * Invariant: a proxy id lives once; expelled, it never comes back under the same id.
+ */
+import type { FleetRecord, ProxyId } from './record.ts'
+
+export interface Member {
+  host: string
+  /** Log offset of its registration. */
+  registeredAt: number
+  /** Log offset and time (of the record) of its expulsion. */
+  expelledAt?: number
+  expelledAtMs?: number
+}
+
+export interface FleetState {
+  members: Record<ProxyId, Member>
+}
+
+export const emptyFleet: FleetState = { members: {} }
+
+/** Applies a fleet record at its place in the log; what cannot count there changes nothing. */
+export function applyFleet(state: FleetState, record: FleetRecord, offset: number, atMs: number): FleetState {
+  if (record.kind === 'register') {
+    if (state.members[record.proxy] !== undefined) return state
+    return { members: { ...state.members, [record.proxy]: { host: record.host, registeredAt: offset } } }
+  }
+  const member = state.members[record.expelled]
+  if (member === undefined || member.expelledAt !== undefined) return state
+  return { members: { ...state.members, [record.expelled]: { ...member, expelledAt: offset, expelledAtMs: atMs } } }
+}
+
+/** Whether the proxy was registered below `offset` and not expelled below it. */
+export function livesAt(state: FleetState, proxy: ProxyId, offset: number): boolean {
+  const member = state.members[proxy]
+  return member !== undefined && member.registeredAt < offset && (member.expelledAt ?? Infinity) >= offset
+}
+
+export function liveAt(state: FleetState, offset: number): ProxyId[] {
+  return Object.keys(state.members).filter((proxy) => livesAt(state, proxy, offset))
+}
+
+/** Who died before `offset`, with the time of the expulsion. */
+export function expelledBelow(state: FleetState, offset: number): { proxy: ProxyId; atMs: number }[] {
+  return Object.entries(state.members)
+    .filter(([, member]) => (member.expelledAt ?? Infinity) < offset)
+    .map(([proxy, member]) => ({ proxy, atMs: member.expelledAtMs ?? 0 }))
+}
+
+/** Drops members expelled below log offset `below` and before `beforeMs`: no topic waits for them any more. */
+export function forgetExpelled(state: FleetState, below: number, beforeMs: number): FleetState {
+  const kept = Object.entries(state.members).filter(
+    ([, member]) => (member.expelledAt ?? Infinity) >= below || (member.expelledAtMs ?? Infinity) >= beforeMs,
+  )
+  return { members: Object.fromEntries(kept) }
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StateError } from '../../../src/state/errors.ts'
+import type { StateRecord } from '../../../src/state/record.ts'
+import { decodeRecord, encodeRecord, keyOf, scopeOf, scopeOfKey } from '../../../src/state/records.ts'
+
+const topicId = 'T1'
+const proxy = 'p1'
+const samples: StateRecord[] = [
+  { kind: 'register', proxy, host: 'a:1' },
+  { kind: 'expel', proxy, expelled: 'p2' },
+  { kind: 'topic', proxy, topicId, name: 't', count: 3 },
+  { kind: 'proposal', proxy, topicId, proposal: 'x', change: 'expand', to: 6, order: 'key', gates: 'seal' },
+  { kind: 'preparing', proxy, topicId, proposal: 'x' },
+  { kind: 'ready', proxy, topicId, proposal: 'x' },
+  { kind: 'open', proxy, topicId, proposal: 'x', starts: { 3: 0 }, leaderEpochs: { 3: 7 }, unsettled: [0] },
+  { kind: 'aborted', proxy, topicId, proposal: 'x', reason: 'slow' },
+  { kind: 'vote', proxy, topicId, epoch: 1, ballot: 1, instances: ['i'], ends: { 0: 12 } },
+  { kind: 'withdrawal', proxy, topicId, epoch: 1, ballot: 1 },
+  { kind: 'sealed', proxy, topicId, epoch: 1, lastVote: 9, boundaries: { 0: 12 }, gaveUp: ['p2'], forced: false },
+  { kind: 'announced', proxy, topicId, epoch: 1 },
+  { kind: 'cut', proxy, topicId, cut: 'c', layouts: [0, 1], ends: { 0: 12 } },
+  { kind: 'cut-read', proxy, topicId, cut: 'c' },
+  { kind: 'fleet-snapshot', proxy, below: 10, state: { members: {} } },
+  { kind: 'topic-snapshot', proxy, topicId, below: 10, state: { topicId, name: 't', layouts: [], cuts: [] } },
+]
+
+void test('every kind of record survives the way to bytes and back', () => {
+  for (const record of samples) assert.deepEqual(decodeRecord(encodeRecord(record)), record)
+})
+
+void test('keys are unique per record, and a snapshot is named by what it stands for', () => {
+  const keys = samples.map((record, index) => keyOf(record, `${proxy}:${index}`))
+  assert.equal(new Set(keys).size, samples.length)
+  assert.equal(keyOf(samples[15] as StateRecord, 'p1:1'), keyOf(samples[15] as StateRecord, 'p2:9'))
+  for (const [index, record] of samples.entries()) assert.equal(scopeOfKey(keys[index] ?? ''), scopeOf(record))
+})
+
+const refuses = (value: unknown, code: string): void => {
+  const bytes =
+    typeof value === 'string' ? new TextEncoder().encode(value) : new TextEncoder().encode(JSON.stringify(value))
+  assert.throws(
+    () => decodeRecord(bytes),
+    (error) => error instanceof StateError && error.code === code,
+  )
+}
+
+void test('what something else wrote is named as foreign', () => {
+  refuses('not json', 'HG_STATE_FOREIGN')
+  refuses('[1]', 'HG_STATE_FOREIGN')
+  refuses('null', 'HG_STATE_FOREIGN')
+})
+
+void test('unknown versions and kinds are refused, not guessed', () => {
+  refuses({ v: 2, kind: 'ready', proxy, topicId, proposal: 'x' }, 'HG_STATE_VERSION')
+  refuses({ v: 1, kind: 'merge', proxy }, 'HG_STATE_VERSION')
+  refuses({ v: 1, kind: 'toString', proxy }, 'HG_STATE_VERSION')
+})
+
+void test('a field that is missing or of the wrong type is refused', () => {
+  for (const record of samples) {
+    for (const field of Object.keys(record).filter((name) => name !== 'kind')) {
+      refuses({ v: 1, ...record, [field]: undefined }, 'HG_STATE_INVALID')
+    }
+  }
+  refuses({ v: 1, ...(samples[3] as object), gates: 'both' }, 'HG_STATE_INVALID')
+  refuses({ v: 1, ...(samples[6] as object), starts: { 3: 0.5 } }, 'HG_STATE_INVALID')
+})
