@@ -10,14 +10,13 @@
 import { loadOptional } from '../native.ts'
 import { copyBack } from './copy-back.ts'
 import { notOfCodec, tooLarge } from './errors.ts'
+import { skippableEnd } from './skippable.ts'
 
 interface NativeLz4 {
   decompressFrameSync(input: Buffer): Buffer
 }
 
 export const LZ4_MAGIC = 0x184d2204
-const SKIPPABLE_FIRST = 0x184d2a50
-const SKIPPABLE_LAST = 0x184d2a5f
 const CONTENT_SIZE = 0x08
 const BLOCK_CHECKSUM = 0x10
 const CONTENT_CHECKSUM = 0x04
@@ -42,14 +41,15 @@ interface Frame {
 export function inflateLz4(bytes: Buffer, maxBytes: number): Buffer {
   const frames: Frame[] = []
   for (let at = 0; at < bytes.length; ) {
-    const skipped = skippableEnd(bytes, at)
-    if (skipped > 0) at = skipped
+    const skipped = skippableEnd('lz4', bytes, at)
+    if (skipped >= 0) at = skipped
     else {
       const frame = scanFrame(bytes, at)
       frames.push(frame)
       at = frame.end
     }
   }
+  if (frames.length === 0) throw notOfCodec('lz4', 'no frame')
   const mostBytes = frames.reduce((sum, frame) => sum + frame.mostBytes, 0)
   if (native !== undefined && frames.length === 1 && mostBytes <= maxBytes) {
     try {
@@ -62,13 +62,6 @@ export function inflateLz4(bytes: Buffer, maxBytes: number): Buffer {
   let position = 0
   for (const frame of frames) position = inflateFrame(bytes, frame, out, position, mostBytes > maxBytes)
   return position === out.length ? out : out.subarray(0, position)
-}
-
-function skippableEnd(bytes: Buffer, at: number): number {
-  if (bytes.length - at < 8) return 0
-  const magic = bytes.readUInt32LE(at)
-  if (magic < SKIPPABLE_FIRST || magic > SKIPPABLE_LAST) return 0
-  return Math.min(at + 8 + bytes.readUInt32LE(at + 4), bytes.length)
 }
 
 /** Steps over the blocks of the frame at `at` without looking into them. */

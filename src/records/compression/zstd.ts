@@ -10,12 +10,11 @@ import * as zlib from 'node:zlib'
 import * as fzstd from 'fzstd'
 import { RecordsError } from '../errors.ts'
 import { notOfCodec, tooLarge } from './errors.ts'
+import { skippableEnd } from './skippable.ts'
 
 type ZstdSync = (input: Uint8Array, options: { maxOutputLength: number }) => Buffer
 
 export const ZSTD_MAGIC = 0xfd2fb528
-const SKIPPABLE_FIRST = 0x184d2a50
-const SKIPPABLE_LAST = 0x184d2a5f
 const MAX_BLOCK = 128 * 1024
 const SINGLE_SEGMENT = 0x20
 const CHECKSUM = 0x04
@@ -43,8 +42,8 @@ export function inflateZstd(bytes: Buffer, maxBytes: number): Buffer {
   const parts: Uint8Array[] = []
   let total = 0
   for (let at = 0; at < bytes.length; ) {
-    const skipped = skippableEnd(bytes, at)
-    if (skipped > 0) {
+    const skipped = skippableEnd('zstd', bytes, at)
+    if (skipped >= 0) {
       at = skipped
       continue
     }
@@ -54,16 +53,10 @@ export function inflateZstd(bytes: Buffer, maxBytes: number): Buffer {
     parts.push(part)
     at = frame.end
   }
-  if (parts.length !== 1) return Buffer.concat(parts, total)
+  if (parts.length === 0) throw notOfCodec('zstd', 'no frame')
+  if (parts.length > 1) return Buffer.concat(parts, total)
   const only = parts[0]!
   return Buffer.from(only.buffer, only.byteOffset, only.length)
-}
-
-function skippableEnd(bytes: Buffer, at: number): number {
-  if (bytes.length - at < 8) return 0
-  const magic = bytes.readUInt32LE(at)
-  if (magic < SKIPPABLE_FIRST || magic > SKIPPABLE_LAST) return 0
-  return Math.min(at + 8 + bytes.readUInt32LE(at + 4), bytes.length)
 }
 
 /** Reads the header of the frame at `at` and steps over its blocks. */
