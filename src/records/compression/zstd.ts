@@ -16,6 +16,8 @@ type ZstdSync = (input: Uint8Array, options: { maxOutputLength: number }) => Buf
 
 export const ZSTD_MAGIC = 0xfd2fb528
 const MAX_BLOCK = 128 * 1024
+/** What the reference library agrees to without being asked, and with it every client. */
+const MAX_WINDOW = 2 ** 27
 const SINGLE_SEGMENT = 0x20
 const CHECKSUM = 0x04
 
@@ -72,6 +74,7 @@ function scanFrame(bytes: Buffer, at: number): Frame {
   if (blocksAt > bytes.length) throw notOfCodec('zstd', 'frame ends early')
   const contentBytes = contentSize(bytes, blocksAt - sizeBytes, sizeBytes)
   const windowBytes = single ? contentBytes : windowSize(bytes[at + 5]!)
+  if (!single && windowBytes > MAX_WINDOW) throw notOfCodec('zstd', `window of ${windowBytes} bytes`)
   const checksum = (descriptor & CHECKSUM) !== 0
   const { end, mostBytes } = scanBlocks(bytes, blocksAt, Math.min(windowBytes, MAX_BLOCK))
   const frameEnd = end + (checksum ? 4 : 0)
@@ -131,7 +134,7 @@ function inflateFrame(bytes: Buffer, frame: Frame, maxBytes: number): Uint8Array
 /**
  * fzstd on a frame of unknown size, block by block. It allocates the window that the header asks for and moves it once
  * per block, so it gets a header with the smallest window that the blocks can fill: Java asks for 2 MiB, a hostile
- * sender for 2 GiB.
+ * sender for 128.
  */
 function inflateStream(bytes: Buffer, frame: Frame, maxBytes: number): Uint8Array {
   const parts: Uint8Array[] = []
