@@ -51,13 +51,18 @@ export async function kafkaArtifacts(say: (line: string) => void = () => {}): Pr
   const folder = await cached({
     ...wanted,
     build: async (target) => {
-      if (findMaven() === undefined) throw new MissingToolError('Maven is missing', 'apt-get install maven')
+      findMavenOrThrow()
       say(`fetching Apache Kafka ${kafkaVersion} with Maven, once (60 MB, about 20 s)`)
       await fetchJars(artifacts, join(target, 'libs'))
       await formatTemplate(java, target)
     },
   })
   return { java, classPath: join(folder, 'libs', '*'), template: join(folder, 'template') }
+}
+
+/** Throws MissingToolError without Maven. */
+export function findMavenOrThrow(): void {
+  if (findMaven() === undefined) throw new MissingToolError('Maven is missing', 'apt-get install maven')
 }
 
 /** Copies the jars of the given artifacts (group, name, version) and of what they need into `folder`. */

@@ -1,0 +1,133 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/** The consume command: one group member. */
+final class Consume implements ConsumerRebalanceListener {
+    private final Main.Command command;
+    private final String member;
+    private final String group;
+    private final String commit;
+    private final Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+
+    private Consume(Main.Command command) {
+        this.command = command;
+        this.member = command.text("member", command.id);
+        this.group = command.text("group", "");
+        this.commit = command.text("commit", "none");
+    }
+
+    static void run(Main.Command command) throws Exception {
+        Consume consume = new Consume(command);
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(consume.settings())) {
+            List<String> topics = new ArrayList<>();
+            for (JsonNode topic : command.fields.path("topics")) topics.add(topic.asText());
+            consumer.subscribe(topics, consume);
+            command.onStop = consumer::wakeup;
+            try {
+                consume.loop(consumer);
+            } catch (WakeupException stopped) {
+                // The loop's end.
+            }
+            if (consume.commit.equals("end") || consume.commit.equals("batch")) consume.commitAll(consumer);
+            command.onStop = () -> { };
+        }
+    }
+
+    private Properties settings() {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", command.text("bootstrap", ""));
+        settings.put("client.id", command.text("clientId", "matrix-java"));
+        settings.put("group.id", group);
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("isolation.level", command.text("isolation", "read_uncommitted"));
+        settings.put("enable.auto.commit", String.valueOf(commit.equals("auto")));
+        settings.put("auto.commit.interval.ms", "1000");
+        settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
+        settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
+        if (command.text("protocol", "classic").equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else {
+            settings.put("session.timeout.ms", String.valueOf(command.number("sessionMs", 10_000)));
+            settings.put("heartbeat.interval.ms", "1000");
+            String assignor = command.text("assignor", "");
+            if (assignor.equals("range")) settings.put("partition.assignment.strategy", RangeAssignor.class.getName());
+            if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+        }
+        String instance = command.text("instanceId", null);
+        if (instance != null) settings.put("group.instance.id", instance);
+        return settings;
+    }
+
+    private void loop(KafkaConsumer<byte[], byte[]> consumer) throws InterruptedException {
+        int wanted = command.number("count", 0);
+        int workMs = command.number("workMs", 0);
+        int seen = 0;
+        while (!command.stopped) {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(1))) {
+                if (command.stopped) return;
+                ObjectNode line = Records.fields(record).put("member", member).put("group", group);
+                command.emit("delivered", line);
+                if (workMs > 0) Thread.sleep(workMs);
+                line.remove(List.of("valueHash", "headersHash", "timestamp", "key", "producer", "sequence"));
+                command.emit("done", line);
+                positions.put(new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
+                if (commit.equals("record")) commitAll(consumer);
+                if (++seen == wanted) return;
+            }
+            if (commit.equals("batch")) commitAll(consumer);
+        }
+    }
+
+    private void commitAll(KafkaConsumer<byte[], byte[]> consumer) {
+        if (positions.isEmpty()) return;
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>(positions);
+        positions.clear();
+        try {
+            consumer.commitSync(offsets);
+        } catch (WakeupException stopped) {
+            consumer.commitSync(offsets);
+        }
+        offsets.forEach((partition, offset) -> command.emit("committed", Main.JSON.createObjectNode()
+            .put("member", member).put("group", group).put("topic", partition.topic()).put("partition", partition.partition()).put("offset", offset.offset())));
+    }
+
+    private void emit(String event, Collection<TopicPartition> partitions) {
+        ObjectNode line = Main.JSON.createObjectNode().put("member", member).put("group", group);
+        ArrayNode list = line.putArray("partitions");
+        for (TopicPartition one : partitions) list.addArray().add(one.topic()).add(one.partition());
+        if (!event.equals("assigned")) positions.keySet().removeAll(partitions);
+        command.emit(event, line);
+    }
+
+    @Override
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+        emit("assigned", partitions);
+    }
+
+    @Override
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        emit("revoked", partitions);
+    }
+
+    @Override
+    public void onPartitionsLost(Collection<TopicPartition> partitions) {
+        emit("lost", partitions);
+    }
+}
