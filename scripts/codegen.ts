@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiByKey } from '../src/protocol/api-table.ts'
-import { emitModule, emitRegistry } from './codegen/emit.ts'
+import { emitModule, emitRegistry, emitTopicRegistry } from './codegen/emit.ts'
 import type { Definition } from './codegen/model.ts'
 import { readDefinitions } from './codegen/definitions.ts'
 
@@ -16,6 +16,8 @@ const definitions = readDefinitions()
 definitions.forEach(checkAgainstTable)
 const wanted = new Map(definitions.map((definition) => [`${definition.file}.ts`, emitModule(definition)]))
 wanted.set('registry.ts', emitRegistry(definitions))
+wanted.set('offsets-registry.ts', emitTopicRegistry(definitions, 'offsets-'))
+wanted.set('transactions-registry.ts', emitTopicRegistry(definitions, 'transactions-'))
 
 const problems: string[] = []
 mkdirSync(target, { recursive: true })
@@ -42,7 +44,7 @@ if (problems.length > 0) {
 
 /** The table is what frames are judged by without a codec, so the two must say the same. */
 function checkAgainstTable(definition: Definition): void {
-  if (definition.key === undefined) return
+  if (definition.kind !== 'api' || definition.key === undefined) return
   const row = apiByKey(definition.key)
   const { from, to } = definition.versions
   const agrees =

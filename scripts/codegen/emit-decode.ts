@@ -1,13 +1,13 @@
 /** Decoders: straight-line code per struct, one bounds check per run of fixed-size fields, one object literal. */
 import { elementType, fieldType } from './emit-types.ts'
-import type { Definition, Field, Message, Struct } from './model.ts'
+import type { Field, Message, Struct } from './model.ts'
 import { covers, fixedBytes, flexibility, isStruct, primitiveName } from './model.ts'
 import { condition, fallbackOf, minimumBytes, pick, runs, taggedFields } from './scope.ts'
 import type { Source } from './scope.ts'
 
-export function emitDecoders(out: Source, message: Message, definition: Definition): void {
+export function emitDecoders(out: Source, message: Message): void {
   const paths: string[] = []
-  for (const struct of message.structs) new StructDecoder(out, struct, definition, paths).emit()
+  for (const struct of message.structs) new StructDecoder(out, struct, message, paths).emit()
   out.line(`const ${message.side}Fields = [`)
   for (const path of paths) out.line(`'${path}',`)
   out.close(']')
@@ -45,21 +45,21 @@ function readAt(field: Field, at: string): string {
 class StructDecoder {
   private readonly out: Source
   private readonly struct: Struct
-  private readonly definition: Definition
+  private readonly message: Message
   private readonly paths: string[]
 
-  constructor(out: Source, struct: Struct, definition: Definition, paths: string[]) {
+  constructor(out: Source, struct: Struct, message: Message, paths: string[]) {
     this.out = out
     this.struct = struct
-    this.definition = definition
+    this.message = message
     this.paths = paths
   }
 
   emit(): void {
-    const { out, struct, definition } = this
-    const flexible = flexibility(struct.versions, definition.flexibleFrom)
+    const { out, struct, message } = this
+    const flexible = flexibility(struct.versions, message.flexibleFrom)
     out.line(`function read${struct.name}(r: Reader, v: number): ${struct.name} {`)
-    if (flexible === 'mixed') out.line(`const flex = v >= ${definition.flexibleFrom}`)
+    if (flexible === 'mixed') out.line(`const flex = v >= ${message.flexibleFrom}`)
     const groups = runs(struct)
     if (groups.some((group) => this.usesView(group))) out.line('const view = r.view')
     for (const group of groups) this.group(group)
@@ -135,8 +135,8 @@ class StructDecoder {
       return `r.${primitiveName(field)}()`
     }
     const word = field.type === 'string' ? 'String' : 'Bytes'
-    const nullable = pick(field.versions, this.definition, `r.compactNullable${word}()`, `r.nullable${word}()`)
-    const plain = pick(field.versions, this.definition, `r.compact${word}()`, `r.${word.toLowerCase()}()`)
+    const nullable = pick(field.versions, this.message, `r.compactNullable${word}()`, `r.nullable${word}()`)
+    const plain = pick(field.versions, this.message, `r.compact${word}()`, `r.${word.toLowerCase()}()`)
     if (field.nullable === undefined) return plain
     const when = condition(field.nullable, field.versions)
     return when === undefined ? nullable : `${when} ? (${nullable}) : (${plain})`
@@ -157,11 +157,11 @@ class StructDecoder {
   private array(field: Field, declare: boolean): void {
     const { out } = this
     const count = `${field.name}Size`
-    const minimum = minimumBytes(field, this.definition)
+    const minimum = minimumBytes(field, this.message)
     const counting = (nullable: boolean) =>
       pick(
         field.versions,
-        this.definition,
+        this.message,
         `r.compact${nullable ? 'NullableCount' : 'Count'}(${minimum.flexible})`,
         `r.${nullable ? 'nullableCount' : 'count'}(${minimum.plain})`,
       )
@@ -216,9 +216,9 @@ class StructDecoder {
   }
 
   private taggedCase(field: Field): void {
-    const { out, definition } = this
+    const { out, message } = this
     const flexibleVersions = {
-      from: Math.max(this.struct.versions.from, definition.flexibleFrom),
+      from: Math.max(this.struct.versions.from, message.flexibleFrom),
       to: this.struct.versions.to,
     }
     const when = covers(field.versions, flexibleVersions) ? undefined : condition(field.versions, flexibleVersions)

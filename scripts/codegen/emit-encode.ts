@@ -1,11 +1,11 @@
 /** Encoders: the reverse of the decoders, from drafts in which an absent field has its default. */
-import type { Definition, Field, Message, Struct } from './model.ts'
+import type { Field, Message, Struct } from './model.ts'
 import { covers, fixedBytes, flexibility, isStruct, primitiveName } from './model.ts'
 import { condition, fallbackOf, pick, runs, taggedFields } from './scope.ts'
 import type { Source } from './scope.ts'
 
-export function emitEncoders(out: Source, message: Message, definition: Definition): void {
-  for (const struct of message.structs) new StructEncoder(out, struct, definition).emit()
+export function emitEncoders(out: Source, message: Message): void {
+  for (const struct of message.structs) new StructEncoder(out, struct, message).emit()
 }
 
 function writeAt(field: Field, at: string, value: string): string {
@@ -24,19 +24,19 @@ function writeAt(field: Field, at: string, value: string): string {
 class StructEncoder {
   private readonly out: Source
   private readonly struct: Struct
-  private readonly definition: Definition
+  private readonly message: Message
 
-  constructor(out: Source, struct: Struct, definition: Definition) {
+  constructor(out: Source, struct: Struct, message: Message) {
     this.out = out
     this.struct = struct
-    this.definition = definition
+    this.message = message
   }
 
   emit(): void {
-    const { out, struct, definition } = this
-    const flexible = flexibility(struct.versions, definition.flexibleFrom)
+    const { out, struct, message } = this
+    const flexible = flexibility(struct.versions, message.flexibleFrom)
     out.line(`function write${struct.name}(w: Writer, s: Draft<${struct.name}>, v: number): void {`)
-    if (flexible === 'mixed') out.line(`const flex = v >= ${definition.flexibleFrom}`)
+    if (flexible === 'mixed') out.line(`const flex = v >= ${message.flexibleFrom}`)
     let number = 0
     for (const group of runs(struct)) this.group(group, `at${++number}`)
     for (const field of taggedFields(struct)) {
@@ -126,7 +126,7 @@ class StructEncoder {
     const method = (nullable: string) =>
       pick(
         field.versions,
-        this.definition,
+        this.message,
         `compact${nullable}${word}`,
         nullable === '' ? word.toLowerCase() : `nullable${word}`,
       )
@@ -141,7 +141,7 @@ class StructEncoder {
     }
     const when = field.nullable === undefined ? undefined : condition(field.nullable, field.versions)
     if (field.nullable === undefined) {
-      if (value.includes(' ?') && flexibilityIsMixed(field, this.definition)) {
+      if (value.includes(' ?') && flexibilityIsMixed(field, this.message)) {
         out.line(`const ${field.name} = ${value}`)
         call('', field.name)
       } else call('', value)
@@ -184,7 +184,7 @@ class StructEncoder {
   }
 
   private count(field: Field, length: string): void {
-    const kind = flexibility(field.versions, this.definition.flexibleFrom)
+    const kind = flexibility(field.versions, this.message.flexibleFrom)
     const compact = `w.uvarint(${length === '-1' ? '0' : `${length} + 1`})`
     if (kind === 'always') this.out.line(compact)
     else if (kind === 'never') this.out.line(`w.int32(${length})`)
@@ -195,7 +195,7 @@ class StructEncoder {
   }
 
   private tags(mixed: boolean): void {
-    const { out, struct, definition } = this
+    const { out, struct, message } = this
     const known = taggedFields(struct)
     if (known.length === 0) {
       out.line(`${mixed ? 'if (flex) ' : ''}w.unknownTags(s.unknownTags)`)
@@ -204,7 +204,7 @@ class StructEncoder {
     if (mixed) out.line('if (flex) {')
     out.line('const unknownTags = s.unknownTags')
     out.line('let tags = unknownTags === undefined ? 0 : unknownTags.length')
-    const flexibleVersions = { from: Math.max(struct.versions.from, definition.flexibleFrom), to: struct.versions.to }
+    const flexibleVersions = { from: Math.max(struct.versions.from, message.flexibleFrom), to: struct.versions.to }
     for (const field of known) {
       const when = covers(field.versions, flexibleVersions) ? undefined : condition(field.versions, flexibleVersions)
       const set = this.isSet(field)
@@ -229,6 +229,6 @@ class StructEncoder {
   }
 }
 
-function flexibilityIsMixed(field: Field, definition: Definition): boolean {
-  return flexibility(field.versions, definition.flexibleFrom) === 'mixed'
+function flexibilityIsMixed(field: Field, message: Message): boolean {
+  return flexibility(field.versions, message.flexibleFrom) === 'mixed'
 }

@@ -1,11 +1,10 @@
 /** TypeScript interfaces of a message: what decoding returns. */
 import type { Field, Message, Struct } from './model.ts'
 import { covers, isStruct, primitives } from './model.ts'
-import type { Definition } from './model.ts'
 import { fallbackOf, mayBeNull } from './scope.ts'
 import type { Source } from './scope.ts'
 
-export function emitTypes(out: Source, message: Message, definition: Definition): void {
+export function emitTypes(out: Source, message: Message): void {
   for (const struct of message.structs) {
     out.line(`export interface ${struct.name} {`)
     for (const field of struct.fields) {
@@ -13,7 +12,7 @@ export function emitTypes(out: Source, message: Message, definition: Definition)
       if (comment !== '') out.line(`/** ${comment} */`)
       out.line(`${field.name}: ${fieldType(field)}`)
     }
-    if (definition.flexibleFrom !== Infinity) out.line('unknownTags?: UnknownTag[]')
+    if (message.flexibleFrom !== Infinity) out.line('unknownTags?: UnknownTag[]')
     out.line('}')
     out.line()
   }

@@ -49,24 +49,30 @@ export interface Struct {
   versions: Range
 }
 
+export type Side = 'request' | 'response' | 'data' | 'key' | 'value'
+
 export interface Message {
-  readonly side: 'request' | 'response' | 'data'
+  readonly side: Side
   /** TypeScript name of the root, such as `FetchRequest`. */
   readonly name: string
   /** Every struct, a struct before those that contain it, the root last. */
   readonly structs: Struct[]
   readonly root: Struct
+  /** Those of the definition, except for the key of a record: its version number on the wire is the record's type. */
+  readonly versions: Range
+  /** First flexible version; Infinity when there is none. */
+  readonly flexibleFrom: number
 }
 
 export interface Definition {
   /** File name without extension. */
   readonly file: string
   readonly comment: string
-  /** Undefined for a data format that is no API. */
+  readonly kind: 'api' | 'data' | 'record'
+  /** API key, or record type in its internal topic; undefined for a data format. */
   readonly key: number | undefined
   readonly name: string
   readonly versions: Range
-  /** First flexible version; Infinity when there is none. */
   readonly flexibleFrom: number
   readonly messages: Message[]
 }

@@ -16,9 +16,10 @@
  *         hint: Hint 12+ tag 0      a tagged field
  *           ...
  *
- * `data Name` in place of `api` defines a format that is no API; its only section is `data`.
+ * `data Name` in place of `api` defines a format that is no API; its only section is `data`. `record 1 Name` defines
+ * what an internal topic holds, with the sections `key` and `value`; versions and flexible speak of the value.
  */
-import type { Definition, Field, Message, Primitive, Range, Struct } from './model.ts'
+import type { Definition, Field, Message, Primitive, Range, Side, Struct } from './model.ts'
 import { covers, intersect, primitives } from './model.ts'
 
 interface Line {
@@ -40,30 +41,37 @@ export function parseDefinition(file: string, text: string): Definition {
     .filter((line) => line.text !== '' && !line.text.startsWith('#'))
   const head = new Map<string, string>()
   let next = 0
-  for (; next < lines.length && !/^(request|response|data)$/.test(lines[next]?.text ?? ''); next++) {
+  for (; next < lines.length && !/^(request|response|data|key|value)$/.test(lines[next]?.text ?? ''); next++) {
     const [word = '', ...rest] = lines[next]?.text.split(' ') ?? []
     head.set(word, rest.join(' '))
   }
-  const [, key, name] = /^(?:(\d+) )?(\w+)$/.exec(head.get('api') ?? head.get('data') ?? '') ?? []
-  if (name === undefined) throw new Error(`${file}: no 'api KEY Name' or 'data Name'`)
-  const versions = parseRange(head.get('versions') ?? '')
+  const kind = (['api', 'data', 'record'] as const).find((word) => head.has(word))
+  const [, key, name] = /^(?:(\d+) )?(\w+)$/.exec(head.get(kind ?? '') ?? '') ?? []
+  if (kind === undefined || name === undefined) throw new Error(`${file}: no 'api KEY Name' or 'data Name'`)
   const flexible = head.get('flexible')
+  const versions = parseRange(head.get('versions') ?? '')
+  const flexibleFrom = flexible === undefined ? Infinity : parseRange(flexible).from
   const messages: Message[] = []
   while (next < lines.length) {
-    const side = lines[next]?.text as Message['side']
+    const side = lines[next]?.text as Side
     let end = next + 1
     while (end < lines.length && (lines[end]?.indent ?? 0) > 0) end++
-    const rootName = side === 'data' ? name : name + (side === 'request' ? 'Request' : 'Response')
-    messages.push(new MessageParser(file, side, rootName, versions).parse(lines.slice(next + 1, end)))
+    const rootName = side === 'data' ? name : name + side.charAt(0).toUpperCase() + side.slice(1)
+    const parser =
+      side === 'key'
+        ? new MessageParser(file, side, rootName, { from: 0, to: 0 }, Infinity)
+        : new MessageParser(file, side, rootName, versions, flexibleFrom)
+    messages.push(parser.parse(lines.slice(next + 1, end)))
     next = end
   }
   return {
     file,
     comment,
+    kind,
     key: key === undefined ? undefined : Number(key),
     name,
     versions,
-    flexibleFrom: flexible === undefined ? Infinity : parseRange(flexible).from,
+    flexibleFrom,
     messages,
   }
 }
@@ -81,18 +89,20 @@ export function parseRange(text: string): Range {
 
 class MessageParser {
   private readonly file: string
-  private readonly side: Message['side']
+  private readonly side: Side
   private readonly name: string
   private readonly versions: Range
+  private readonly flexibleFrom: number
   private readonly structs: Struct[] = []
   private readonly byName = new Map<string, Struct>()
   private readonly used = new Map<Struct, Range>()
 
-  constructor(file: string, side: Message['side'], name: string, versions: Range) {
+  constructor(file: string, side: Side, name: string, versions: Range, flexibleFrom: number) {
     this.file = file
     this.side = side
     this.name = name
     this.versions = versions
+    this.flexibleFrom = flexibleFrom
   }
 
   parse(lines: Line[]): Message {
@@ -100,7 +110,8 @@ class MessageParser {
     root.fields.push(...this.block(lines, 2, '', this.versions))
     this.structs.push(root)
     for (const [struct, versions] of this.used) struct.versions = versions
-    return { side: this.side, name: this.name, structs: this.structs, root }
+    const { side, name, structs, flexibleFrom } = this
+    return { side, name, structs, root, versions: this.versions, flexibleFrom }
   }
 
   /** The fields of one indented block; nested blocks become structs. */

@@ -1,5 +1,5 @@
 /** What the emitters share while they write one message: lines, version conditions, the table of field paths. */
-import type { Definition, Field, Range, Struct } from './model.ts'
+import type { Field, Message, Range, Struct } from './model.ts'
 import { covers, fixedBytes, flexibility, isStruct, primitives } from './model.ts'
 
 /** Lines of source with indentation. */
@@ -36,8 +36,8 @@ export function condition(versions: Range, within: Range): string | undefined {
 }
 
 /** Picks the flexible or the plain form, at generation time where the versions allow it. */
-export function pick(versions: Range, definition: Definition, flexible: string, plain: string): string {
-  const kind = flexibility(versions, definition.flexibleFrom)
+export function pick(versions: Range, message: Message, flexible: string, plain: string): string {
+  const kind = flexibility(versions, message.flexibleFrom)
   if (kind === 'mixed') return `flex ? ${flexible} : ${plain}`
   return kind === 'always' ? flexible : plain
 }
@@ -66,11 +66,11 @@ export function runs(struct: Struct): Field[][] {
 }
 
 /** The fewest bytes one array element can take in these versions, in plain and in flexible encoding. */
-export function minimumBytes(field: Field, definition: Definition): { plain: number; flexible: number } {
+export function minimumBytes(field: Field, message: Message): { plain: number; flexible: number } {
   const sizes = { plain: Infinity, flexible: Infinity }
-  const last = Math.min(field.versions.to, definition.versions.to)
+  const last = Math.min(field.versions.to, message.versions.to)
   for (let version = field.versions.from; version <= last; version++) {
-    const flexible = version >= definition.flexibleFrom
+    const flexible = version >= message.flexibleFrom
     const kind = flexible ? 'flexible' : 'plain'
     const size = isStruct(field.type)
       ? structMinimum(field.type, version, flexible)
@@ -127,7 +127,7 @@ export function fallbackOf(field: Field): string {
   }
 }
 
-/** Whether a decoded value may be null: by definition, or because a tagged struct that is absent is null. */
+/** Whether a decoded value may be null: by message, or because a tagged struct that is absent is null. */
 export function mayBeNull(field: Field): boolean {
   if (field.nullable !== undefined || field.fallback === 'null') return true
   return field.tag !== undefined && isStruct(field.type) && !field.array

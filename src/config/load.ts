@@ -17,7 +17,11 @@ export interface LoadOptions {
   readonly upstream?: string | undefined
   /** `--set key=value`, in order. */
   readonly assignments?: readonly string[]
+  /** For commands that do not talk to Kafka: a missing upstream is no error, `unsetUpstream` stands in for it. */
+  readonly upstreamOptional?: boolean
 }
+
+export const unsetUpstream = 'not-set:9092'
 
 export interface Loaded {
   readonly config: Config
@@ -44,6 +48,11 @@ export function loadConfig(options: LoadOptions): Loaded {
     sources.set(formatPath(path), source)
   }
   applyDefaultBind(written, sources, options.environment?.HEADGATE_DEFAULT_BIND)
+
+  if (options.upstreamOptional && valueAt(written, ['upstream', 'bootstrap']) === undefined) {
+    assign(written, ['upstream', 'bootstrap'], unsetUpstream)
+    sources.set('upstream.bootstrap', 'not set; serve needs it')
+  }
 
   const locate = (path: Path): string => {
     for (let length = path.length; length > 0; length--) {

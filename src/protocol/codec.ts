@@ -29,7 +29,19 @@ export interface Codec<Request, Response> {
   encodeResponse(writer: Writer, value: Draft<Response>, version: number): void
 }
 
-/** A versioned format that is no API: it travels inside group messages or record keys and values. */
+/** What one record type of an internal topic holds. The int16 in front of a key is the type, in front of a value its version. */
+export interface RecordCodec<Key, Value> {
+  readonly type: number
+  readonly name: string
+  readonly minVersion: number
+  readonly maxVersion: number
+  decodeKey(reader: Reader): Key
+  encodeKey(writer: Writer, key: Draft<Key>): void
+  decodeValue(reader: Reader, version: number): Value
+  encodeValue(writer: Writer, value: Draft<Value>, version: number): void
+}
+
+/** A versioned format that is no API: it travels inside group messages or control records, behind an int16 version. */
 export interface Format<Value> {
   readonly name: string
   readonly minVersion: number

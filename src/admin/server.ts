@@ -1,0 +1,81 @@
+/** The HTTP server of the admin port. It has few connections and small answers, and never holds up the process. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { AdminError, dispatch, type Reply, type Route } from './router.ts'
+
+export interface AdminOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  readonly allowChanges: boolean
+  readonly routes: readonly Route[]
+  /** Told of errors that are ours, not the caller's. */
+  readonly onError: (error: Error, path: string) => void
+}
+
+export interface AdminServer {
+  readonly host: string
+  readonly port: number
+  /** Stops listening and ends open connections. */
+  close(): Promise<void>
+}
+
+/** Starts listening. Rejects with the system's error (EADDRINUSE, EACCES, EADDRNOTAVAIL, …). */
+export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 5000, keepAliveTimeout: 5000 })
+  server.maxConnections = 256
+  await listen(server, options)
+  const { address, port } = server.address() as AddressInfo
+  const mayChange = options.allowChanges || isLoopback(address)
+  server.on('request', (request, response) => {
+    void answer(options, request, response, mayChange)
+  })
+  return {
+    host: address,
+    port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** Addresses that only this host can reach. */
+export function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+}
+
+async function answer(options: AdminOptions, request: IncomingMessage, response: ServerResponse, mayChange: boolean) {
+  let reply: Reply
+  let headers: Readonly<Record<string, string>> = {}
+  try {
+    reply = await dispatch(options.routes, request, mayChange)
+  } catch (thrown) {
+    const error = thrown instanceof AdminError ? thrown : undefined
+    if (!error) options.onError(thrown as Error, request.url ?? '')
+    const { status = 500, code = 'HG_INTERNAL', message = 'internal error, see the log', fix } = error ?? {}
+    reply = { status, body: { error: { code, message, ...(fix !== undefined && { fix }) } } }
+    headers = error?.headers ?? {}
+  }
+  const text = reply.type === undefined ? `${JSON.stringify(reply.body)}\n` : String(reply.body)
+  // A body that was not read to its end would be taken for the next request.
+  if (!request.complete) response.shouldKeepAlive = false
+  response.writeHead(reply.status ?? 200, {
+    'content-type': reply.type ?? 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    ...headers,
+  })
+  response.end(request.method === 'HEAD' ? undefined : text)
+}

@@ -1,0 +1,46 @@
+/** `headgate check` */
+import { formatHostPort } from '../config/address.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config, ListenerConfig } from '../config/schema.ts'
+import { type Command, configHelp, configOptions, type Io, loadOptions, readOptions } from './command.ts'
+
+export const command: Command = {
+  help: `Usage: headgate check [options]
+
+Checks the configuration and prints where clients will connect. Exit code 0 if all is well, 2 if the configuration is
+wrong, 1 if --connect found a port that is taken or no broker that answers.
+${configHelp}
+      --connect          also try the ports, and ask the upstream brokers for their versions`,
+  async run(args, io) {
+    const values = readOptions(args, { ...configOptions, connect: { type: 'boolean' } })
+    const { config } = loadConfig(loadOptions(values, io))
+    io.out('the configuration is valid\n\n')
+    for (const listener of config.listeners) io.out(plan(listener))
+    return values.connect ? await tryOut(config, io) : 0
+  },
+}
+
+function plan(listener: ListenerConfig): string {
+  const { name, mode, bind, advertise, bootstrapPort, basePort, advertisePort, nodeIds, dial } = listener
+  const first = nodeIds[0] ?? 0
+  const rows = [
+    ['bootstrap', `listen ${formatHostPort({ host: bind, port: bootstrapPort })}`],
+    [
+      `node n, for example ${first}`,
+      `listen ${formatHostPort({ host: bind, port: basePort + first })}, advertised ${
+        mode === 'loopback' ? '127.x.y.z of the client' : advertise
+      }:${advertisePort + first}`,
+    ],
+    ...[...dial].map(([id, address]) => [`node ${id}`, `is dialled at ${formatHostPort(address)}`]),
+  ]
+  return `listener ${name} (${mode})\n${rows.map(([what = '', where]) => `  ${what.padEnd(24)} ${where}\n`).join('')}`
+}
+
+async function tryOut(config: Config, io: Io): Promise<number> {
+  const { probePorts, probeUpstream } = await import('./probe.ts')
+  const results = [...(await probePorts(config)), ...(await probeUpstream(config))]
+  io.out('\n')
+  for (const { ok, text } of results) io.out(`${ok ? 'ok    ' : 'FAILED'} ${text}\n`)
+  const upstream = results.filter((result) => result.upstream)
+  return results.some(({ ok, upstream: isUpstream }) => !ok && !isUpstream) || upstream.every(({ ok }) => !ok) ? 1 : 0
+}
