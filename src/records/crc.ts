@@ -2,7 +2,7 @@
  * The two checksums of record formats: CRC-32C (Castagnoli) of magic 2, CRC-32 (IEEE) of magic 0 and 1 and of
  * librdkafka's partitioner. Long inputs go to @node-rs/crc32 where it is installed, the rest through slicing-by-16.
  */
-import { loadOptional } from './native.ts'
+import { loadOptional } from './optional.ts'
 
 type Native = (input: Uint8Array) => number
 

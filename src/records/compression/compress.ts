@@ -4,7 +4,7 @@
  */
 import * as zlib from 'node:zlib'
 import { type Codec, codecs } from '../batch.ts'
-import { loadOptional } from '../native.ts'
+import { loadOptional } from '../optional.ts'
 import { LZ4_MAGIC } from './lz4.ts'
 import { XERIAL_HEADER_SIZE, XERIAL_MAGIC } from './snappy.ts'
 import { shortXxh32 } from './xxh32.ts'

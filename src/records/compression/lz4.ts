@@ -5,16 +5,11 @@
  *   frame: magic int32le · flags · block size · (content size int64le) · (dictionary id) · header checksum
  *          · (block length int32le, top bit: stored · block · (checksum))* · 0 · (content checksum)
  *
- * `lz4-napi` inflates where it is installed and the frame cannot pass the limit; what it refuses, our own code judges.
+ * Our own decoder: faster than calling the native packages (measured), and it cannot write beyond the limit.
  */
-import { loadOptional } from '../native.ts'
 import { copyBack } from './copy-back.ts'
 import { notOfCodec, tooLarge } from './errors.ts'
 import { skippableEnd } from './skippable.ts'
-
-interface NativeLz4 {
-  decompressFrameSync(input: Buffer): Buffer
-}
 
 export const LZ4_MAGIC = 0x184d2204
 const CONTENT_SIZE = 0x08
@@ -25,8 +20,6 @@ const STORED = 0x80000000
 
 /** A length byte of 255 adds 255: no byte of a block gives more. */
 const MAX_RATIO = 255
-
-const native = loadOptional('lz4-napi') as NativeLz4 | undefined
 
 interface Frame {
   /** Position of the first block's length. */
@@ -51,13 +44,6 @@ export function inflateLz4(bytes: Buffer, maxBytes: number): Buffer {
   }
   if (frames.length === 0) throw notOfCodec('lz4', 'no frame')
   const mostBytes = frames.reduce((sum, frame) => sum + frame.mostBytes, 0)
-  if (native !== undefined && frames.length === 1 && mostBytes <= maxBytes) {
-    try {
-      return native.decompressFrameSync(bytes)
-    } catch {
-      // It also refuses the old header checksum: the decoder below has the last word.
-    }
-  }
   const out = Buffer.allocUnsafeSlow(Math.min(mostBytes, maxBytes))
   let position = 0
   for (const frame of frames) position = inflateFrame(bytes, frame, out, position, mostBytes > maxBytes)

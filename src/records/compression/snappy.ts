@@ -1,23 +1,17 @@
 /**
  * Snappy as Kafka has it: a raw block (librdkafka, franz-go, …), or the xerial framing of the Java library: a header of
- * 16 bytes, then raw blocks, each behind its length. The `snappy` package inflates blocks where it is installed.
+ * 16 bytes, then raw blocks, each behind its length. Our own decoder: faster than calling the native packages (measured), and it
+ * cannot write beyond the size it was given.
  */
 import { type RecordsError } from '../errors.ts'
-import { loadOptional } from '../native.ts'
 import { copyBack } from './copy-back.ts'
 import { notOfCodec, tooLarge } from './errors.ts'
-
-interface NativeSnappy {
-  uncompressSync(input: Uint8Array): Buffer
-}
 
 export const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0])
 export const XERIAL_HEADER_SIZE = 16
 
 /** A copy of 3 bytes gives at most 64: what says more than this per byte is not a block. */
 const MAX_RATIO = 22
-
-const native = loadOptional('snappy') as NativeSnappy | undefined
 
 /** @throws RecordsError when the blocks are broken or hold more than `maxBytes`. */
 export function inflateSnappy(bytes: Buffer, maxBytes: number): Buffer {
@@ -59,13 +53,6 @@ function inflateBlock(bytes: Buffer, start: number, end: number, maxBytes: numbe
   }
   if (size > (end - at) * MAX_RATIO) throw notOfCodec('snappy', `${end - at} bytes say they are ${size}`)
   if (size > maxBytes) throw tooLarge('snappy', maxBytes)
-  if (native !== undefined) {
-    try {
-      return native.uncompressSync(bytes.subarray(start, end))
-    } catch (error) {
-      throw notOfCodec('snappy', error)
-    }
-  }
   const out = Buffer.allocUnsafeSlow(size)
   if (decodeElements(bytes, at, end, out) !== size) throw notOfCodec('snappy', 'block is shorter than it says')
   return out
