@@ -3,6 +3,7 @@
 import type { Command, Io } from './cli/command.ts'
 
 const commands: Readonly<Record<string, readonly [summary: string, load: () => Promise<{ command: Command }>]>> = {
+  serve: ['run the proxy', () => import('./cli/serve.ts')],
   check: ['check the configuration, and with --connect the cluster and the ports', () => import('./cli/check.ts')],
   config: ['show every setting, its value and where it came from', () => import('./cli/config.ts')],
   healthcheck: ['ask a running proxy whether it is ready', () => import('./cli/healthcheck.ts')],

@@ -20,9 +20,10 @@ const reasons: Readonly<Record<string, [what: string, fix: string]>> = {
   ENOTFOUND: ['the host name is not known', 'correct the address in'],
 }
 
-/** `error` as a `StartError` if it came from binding a configured address; else the error itself. */
+/** `error` as a `StartError` if it came from binding a configured address (listeners say it themselves); else the error itself. */
 export function describeListenError(error: unknown, config: Config): Error {
-  const { code = '', address, port, message } = error as SystemError
+  const { code = '', name, address, port, message } = error as SystemError
+  if (name === 'PortError') return new StartError(message)
   const reason = reasons[code]
   if (!reason || port === undefined) {
     return code === 'ENOTFOUND'
