@@ -2,6 +2,8 @@
 import { Brokers } from '../cluster/brokers.ts'
 import type { Config, ListenerConfig } from '../config/schema.ts'
 import { ApiVersionsEditor } from '../editors/api-versions/editor.ts'
+import { FetchEditor } from '../editors/fetch/editor.ts'
+import type { FetchPolicy } from '../editors/fetch/policy.ts'
 import { LeaderHintsEditor } from '../editors/leader-hints/editor.ts'
 import { AddressEditor } from '../editors/metadata/editor.ts'
 import { GroupBindings } from '../instances/group-bindings.ts'
@@ -20,13 +22,16 @@ import { NodeAddresses } from './node-addresses.ts'
 import { BOOTSTRAP, portOf, Ports } from './ports.ts'
 
 const SWEEP_MS = 1000
+/** What a compressed batch may inflate to before it counts as corrupt: a broker takes 13 kB that become 400 MiB. */
+const MAX_INFLATED_BYTES = 64 * 1024 * 1024
 
 export interface ProxyDeps {
   readonly runtime: Runtime
   readonly log: Log
   readonly meters: Meters
-  /** Further handlers, asked after our own; tests use it. */
+  /** Further handlers, asked after our own, and further Fetch policies: for tests and the simulation. */
   readonly handlers?: readonly Handler[]
+  readonly fetchPolicies?: readonly FetchPolicy[]
 }
 
 /** One port that clients connect to. */
@@ -117,6 +122,7 @@ class Proxy implements RunningProxy {
       new AddressEditor(addresses),
       new LeaderHintsEditor(addresses),
       new GroupBindings(this.instances),
+      new FetchEditor({ policies: deps.fetchPolicies ?? [], addresses, maxInflatedBytes: MAX_INFLATED_BYTES }),
       ...(deps.handlers ?? []),
     ])
   }

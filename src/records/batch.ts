@@ -74,6 +74,11 @@ export function lastOffsetDeltaOf(bytes: Buffer, at: number): number {
   return bytes.readInt32BE(at + 23)
 }
 
+/** Epoch of the leader that wrote the batch; -1 in magic 0 and 1, which have none. */
+export function leaderEpochOf(bytes: Buffer, at: number): number {
+  return magicOf(bytes, at) < 2 ? -1 : bytes.readInt32BE(at + 12)
+}
+
 /** int16 in magic 2, int8 before; the bits have the same meaning in both. */
 export function attributesOf(bytes: Buffer, at: number): number {
   return magicOf(bytes, at) < 2 ? (bytes[at + 17] ?? 0) : bytes.readInt16BE(at + 21)

@@ -1,12 +1,12 @@
 /** An empty answer to a Fetch that waits at the broker, so that a client can be let go before its long poll is over. */
-import { apiKeys, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import { peekBodyStart } from '../../protocol/peek.ts'
 import { Reader } from '../../protocol/reader.ts'
-import { Writer } from '../../protocol/writer.ts'
 import type { FetchRequest } from '../../protocol/generated/01-fetch.ts'
-import { type Frame, frameOf } from '../../pipeline/frame.ts'
+import type { Frame } from '../../pipeline/frame.ts'
+import { frameAnswer } from './editor.ts'
 
 const noRecords = Buffer.alloc(0)
 
@@ -17,14 +17,7 @@ export function emptyFetchAnswer(request: Frame, version: number): Frame | undef
   if (bodyAt < 0) return undefined
   try {
     const body = codec(apiKeys.Fetch).decodeRequest(new Reader(bytes, bodyAt, at + total), version)
-    const writer = new Writer(256)
-    writer.int32(0)
-    writer.int32(0)
-    if (responseHeaderVersion(apiKeys.Fetch, version) === 1) writer.uvarint(0)
-    codec(apiKeys.Fetch).encodeResponse(writer, empty(body), version)
-    const frame = writer.finish()
-    frame.writeInt32BE(frame.length - 4, 0)
-    return frameOf(frame)
+    return frameAnswer(empty(body), version)
   } catch (error) {
     if (error instanceof ProtocolError) return undefined
     throw error

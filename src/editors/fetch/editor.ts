@@ -1,0 +1,173 @@
+/**
+ * The Fetch editor. A Fetch in which some partition has a policy is taken: Headgate asks the broker itself, without
+ * sessions and with short waits, looks through what comes until there is something for the client or its wait is over,
+ * and answers in the client's own grouping. Every other Fetch passes unopened.
+ *
+ * Sessions (KIP-227): an edited Fetch is answered with session id 0, so no client opens one. If editing begins while one
+ * is running, its next incremental Fetch is refused once (70), after which every family sends a full one; franz-go keeps
+ * naming its old id, so an epoch of 0 or less is a full Fetch whatever the id.
+ */
+import { apiKeys, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { codec } from '../../protocol/codecs.ts'
+import { errorCodes } from '../../protocol/error-codes.ts'
+import { ProtocolError } from '../../protocol/errors.ts'
+import type { FetchRequest, FetchResponse } from '../../protocol/generated/01-fetch.ts'
+import { Reader } from '../../protocol/reader.ts'
+import { Writer } from '../../protocol/writer.ts'
+import type { Connection } from '../../pipeline/connection.ts'
+import type { Exchange } from '../../pipeline/exchange.ts'
+import { type Frame, frameOf } from '../../pipeline/frame.ts'
+import { type Handler, type Interest, taken, type Verdict } from '../../pipeline/handler.ts'
+import type { Instance } from '../../pipeline/instance.ts'
+import type { BrokerAddresses } from '../addresses.ts'
+import { FetchRead, UPSTREAM_WAIT_MS } from './fetch-read.ts'
+import { composeViews, type FetchPolicy, type FetchView } from './policy.ts'
+import { SkipPointers } from './skip-pointers.ts'
+
+const api = codec(apiKeys.Fetch)
+/** Fetch sessions exist from this version on. */
+const SESSIONS_FROM = 7
+
+export interface FetchEditorOptions {
+  readonly policies: readonly FetchPolicy[]
+  readonly addresses: BrokerAddresses
+  /** What one compressed batch may inflate to, in bytes. */
+  readonly maxInflatedBytes: number
+}
+
+export class FetchEditor implements Handler {
+  readonly name = 'fetch'
+  readonly interests: readonly Interest[] = [{ apiKey: apiKeys.Fetch, side: 'request', depth: 'full' }]
+  private readonly options: FetchEditorOptions
+  private readonly pointers = new WeakMap<Instance, SkipPointers>()
+
+  constructor(options: FetchEditorOptions) {
+    this.options = options
+  }
+
+  onRequest(exchange: Exchange): Verdict {
+    const view = this.view(exchange.connection)
+    const { request, apiVersion, connection } = exchange
+    const at = exchange.requestBodyAt()
+    if (view === undefined || request === undefined || at < 0 || connection.instance === undefined) return undefined
+    const body = decode(request, at, apiVersion)
+    if (body === undefined || body.replicaId >= 0) return undefined // the broker's business
+    if (apiVersion >= SESSIONS_FROM && body.sessionEpoch > 0) return { kind: 'answer', frame: sessionOver(apiVersion) }
+    const pointers = this.pointersOf(connection.instance)
+    const read = new FetchRead(body, view, pointers, {
+      version: apiVersion,
+      maxInflatedBytes: this.options.maxInflatedBytes,
+    })
+    if (!read.edited) {
+      // Passes as it is, but without a session: a later Fetch of this client may have to be edited.
+      if (apiVersion >= SESSIONS_FROM && body.sessionEpoch === 0)
+        exchange.request = withoutSession(request, at, body, apiVersion)
+      return undefined
+    }
+    void this.run(exchange, read, body, pointers)
+    return taken
+  }
+
+  private view(connection: Connection): FetchView | undefined {
+    let views: FetchView[] | undefined
+    for (const policy of this.options.policies) {
+      const view = policy.view(connection)
+      if (view !== undefined) (views ??= []).push(view)
+    }
+    return views === undefined ? undefined : composeViews(views)
+  }
+
+  private pointersOf(instance: Instance): SkipPointers {
+    let pointers = this.pointers.get(instance)
+    if (pointers === undefined) this.pointers.set(instance, (pointers = new SkipPointers()))
+    return pointers
+  }
+
+  private async run(exchange: Exchange, read: FetchRead, body: FetchRequest, pointers: SkipPointers): Promise<void> {
+    const { connection, apiVersion } = exchange
+    const { runtime } = connection.context
+    const deadline = exchange.receivedAt + body.maxWaitMs
+    try {
+      do {
+        const remaining = Math.max(0, deadline - runtime.now())
+        const request = read.request(remaining)
+        if (request === undefined) await pause(connection, Math.min(UPSTREAM_WAIT_MS, remaining))
+        else read.ingest(await this.ask(connection, request, apiVersion))
+      } while (!read.complete && runtime.now() < deadline && !connection.draining)
+      read.remember(pointers)
+      exchange.finish({ kind: 'answer', frame: this.encode(connection, read.answer(), apiVersion) })
+    } catch (error) {
+      if (connection.closed !== undefined) return
+      connection.close(
+        error instanceof ProtocolError ? 'malformed_response' : 'internal_error',
+        (error as Error).message,
+      )
+    }
+  }
+
+  private async ask(connection: Connection, request: FetchRequest, version: number): Promise<FetchResponse> {
+    const writer = new Writer(256)
+    api.encodeRequest(writer, request, version)
+    const { frame, bodyAt } = await connection.ask(apiKeys.Fetch, version, writer.finish())
+    const response = api.decodeResponse(new Reader(frame.bytes, bodyAt, frame.total), version)
+    await this.options.addresses.learn(response.nodeEndpoints)?.catch(() => undefined)
+    return response
+  }
+
+  private encode(connection: Connection, response: FetchResponse, version: number): Frame {
+    const { meter } = connection.context
+    for (const { partitions } of response.responses)
+      for (const { errorCode } of partitions) if (errorCode !== 0) meter.error(apiKeys.Fetch, errorCode)
+    response.nodeEndpoints = response.nodeEndpoints.flatMap((node) => {
+      const shown = this.options.addresses.advertised(connection, node.nodeId)
+      return shown === undefined ? [] : [{ ...node, ...shown }]
+    })
+    return frameAnswer(response, version)
+  }
+}
+
+function decode(frame: Frame, bodyAt: number, version: number): FetchRequest | undefined {
+  try {
+    return api.decodeRequest(new Reader(frame.bytes, bodyAt, frame.at + frame.total), version)
+  } catch (error) {
+    if (error instanceof ProtocolError) return undefined
+    throw error
+  }
+}
+
+/** The same request with session (0, −1); header and correlation id are kept. */
+function withoutSession(request: Frame, bodyAt: number, body: FetchRequest, version: number): Frame {
+  const writer = new Writer(request.total + 16)
+  writer.raw(request.bytes.subarray(request.at, bodyAt))
+  api.encodeRequest(writer, { ...body, sessionId: 0, sessionEpoch: -1 }, version)
+  const bytes = writer.finish()
+  bytes.writeInt32BE(bytes.length - 4, 0)
+  return frameOf(bytes)
+}
+
+function sessionOver(version: number): Frame {
+  return frameAnswer({ errorCode: errorCodes.FETCH_SESSION_ID_NOT_FOUND, sessionId: 0, responses: [] }, version)
+}
+
+/** The correlation id is filled in when the answer leaves. */
+export function frameAnswer(response: Parameters<typeof api.encodeResponse>[1], version: number): Frame {
+  const writer = new Writer(estimate(response))
+  writer.int32(0)
+  writer.int32(0)
+  if (responseHeaderVersion(apiKeys.Fetch, version) === 1) writer.uvarint(0)
+  api.encodeResponse(writer, response, version)
+  const bytes = writer.finish()
+  bytes.writeInt32BE(bytes.length - 4, 0)
+  return frameOf(bytes)
+}
+
+function estimate(response: Parameters<typeof api.encodeResponse>[1]): number {
+  let bytes = 256
+  for (const topic of response.responses ?? [])
+    for (const partition of topic.partitions ?? []) bytes += 128 + (partition.records?.length ?? 0)
+  return bytes
+}
+
+function pause(connection: Connection, ms: number): Promise<void> {
+  return new Promise((resolve) => void connection.context.runtime.timer(ms, resolve))
+}

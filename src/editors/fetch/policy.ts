@@ -1,0 +1,53 @@
+/**
+ * What features tell the Fetch editor: which records of a partition a client may have. They never touch a Fetch
+ * themselves; two policies on one partition compose (the lower limit, and what both keep).
+ */
+import type { Connection } from '../../pipeline/connection.ts'
+import type { Keep } from '../../records/filter.ts'
+
+/** One client's view of one partition. */
+export interface PartitionPolicy {
+  /** Whether a record may go to the client; undefined: every one. */
+  readonly keep?: Keep
+  /** Records at or above this offset wait, as if the log ended there; asked again while a Fetch waits. */
+  limit?(): number
+  /** Told once per answer how many data records of the partition were delivered and withheld. */
+  count?(delivered: number, withheld: number): void
+}
+
+/** A client's view of all partitions. */
+export interface FetchView {
+  /**
+   * @param topic its name; empty from Fetch v13 on, where the topic id stands for it
+   * @returns undefined for a partition that passes as it is
+   */
+  partition(topic: string, topicId: string, partition: number): PartitionPolicy | undefined
+}
+
+export interface FetchPolicy {
+  /** Asked for every Fetch, so it must be cheap; undefined: this client's Fetches pass unopened. */
+  view(connection: Connection): FetchView | undefined
+}
+
+/** The view in which every policy's say counts. */
+export function composeViews(views: readonly FetchView[]): FetchView {
+  const [first] = views
+  if (first !== undefined && views.length === 1) return first
+  return {
+    partition: (topic, topicId, partition) =>
+      compose(views.flatMap((view) => view.partition(topic, topicId, partition) ?? [])),
+  }
+}
+
+function compose(policies: readonly PartitionPolicy[]): PartitionPolicy | undefined {
+  const [first] = policies
+  if (first === undefined || policies.length === 1) return first
+  const keeps = policies.flatMap(({ keep }) => keep ?? [])
+  return {
+    ...(keeps.length === 0 ? {} : { keep: (record) => keeps.every((keep) => keep(record)) }),
+    limit: () => Math.min(...policies.map((policy) => policy.limit?.() ?? Number.POSITIVE_INFINITY)),
+    count: (delivered, withheld) => {
+      for (const policy of policies) policy.count?.(delivered, withheld)
+    },
+  }
+}
