@@ -199,6 +199,7 @@ class StructEncoder {
     const known = taggedFields(struct)
     if (known.length === 0) {
       out.line(`${mixed ? 'if (flex) ' : ''}w.unknownTags(s.unknownTags)`)
+      if (mixed) out.line('else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)')
       return
     }
     if (mixed) out.line('if (flex) {')
@@ -218,6 +219,7 @@ class StructEncoder {
       out.line(`if (has${field.tag ?? 0}) {`)
       out.line(`next = w.tagsBelow(unknownTags, next, ${field.tag ?? 0})`)
       out.line(`const from = w.openTag(${field.tag ?? 0})`)
+      if (isStruct(field.type) && field.nullable !== undefined && !field.array) out.line('w.int8(1)')
       if (isStruct(field.type) && !field.array) out.line(`write${field.type.name}(w, s.${field.name} ?? nothing, v)`)
       else this.variable(field)
       out.line('w.closeTag(from)')
@@ -225,7 +227,7 @@ class StructEncoder {
     }
     out.line('w.tagsBelow(unknownTags, next, Infinity)')
     out.line('}')
-    if (mixed) out.line('}')
+    if (mixed) out.line('} else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)')
   }
 }
 

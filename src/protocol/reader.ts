@@ -97,11 +97,11 @@ export class Reader {
 
   /** As {@link int64}, at a position whose eight bytes were claimed before. */
   int64At(at: number): number {
-    const high = this.view.getInt32(at)
-    if (high > 0x1fffff || high < -0x1fffff) {
+    const value = this.view.getInt32(at) * 0x1_0000_0000 + this.view.getUint32(at + 4)
+    if (value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER) {
       throw new ProtocolError('HG_PROTOCOL_INT64', `${this.view.getBigInt64(at)} is beyond 2^53`, at)
     }
-    return high * 0x1_0000_0000 + this.view.getUint32(at + 4)
+    return value
   }
 
   bigint64(): bigint {

@@ -67,7 +67,8 @@ export class Writer {
   }
 
   bool(value: boolean): void {
-    this.view.setUint8(this.take(1), value ? 1 : 0)
+    const at = this.take(1) // before the view: taking may move the buffer
+    this.view.setUint8(at, value ? 1 : 0)
   }
 
   int16(value: number): void {
@@ -112,7 +113,8 @@ export class Writer {
   }
 
   float64(value: number): void {
-    this.view.setFloat64(this.take(8), value)
+    const at = this.take(8) // before the view: taking may move the buffer
+    this.view.setFloat64(at, value)
   }
 
   int64(value: number): void {
@@ -127,7 +129,8 @@ export class Writer {
   }
 
   bigint64(value: bigint): void {
-    this.view.setBigInt64(this.take(8), value)
+    const at = this.take(8) // before the view: taking may move the buffer
+    this.view.setBigInt64(at, value)
   }
 
   uuid(value: string): void {
@@ -146,7 +149,8 @@ export class Writer {
 
   uvarint(value: number): void {
     if (value < 0x80) {
-      this.view.setUint8(this.take(1), value)
+      const at = this.take(1)
+      this.view.setUint8(at, value)
       return
     }
     let at = this.take(uvarintSize(value))
@@ -254,6 +258,11 @@ export class Writer {
     }
     this.uvarint(tags.length)
     for (const tag of tags) this.unknownTag(tag)
+  }
+
+  /** Refuses unknown tags in a version that has no room for any. */
+  noTags(tags: readonly UnknownTag[], version: number): void {
+    if (tags.length > 0) this.unsupported('unknownTags', version)
   }
 
   unknownTag(tag: UnknownTag): void {

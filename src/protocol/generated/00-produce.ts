@@ -167,6 +167,7 @@ function writeProduceRequestPartition(w: Writer, s: Draft<ProduceRequestPartitio
   if (flex) w.compactNullableBytes(records)
   else w.nullableBytes(records)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeProduceRequestTopic(w: Writer, s: Draft<ProduceRequestTopic>, v: number): void {
@@ -184,6 +185,7 @@ function writeProduceRequestTopic(w: Writer, s: Draft<ProduceRequestTopic>, v: n
   else w.int32(partitionData.length)
   for (const item of partitionData) writeProduceRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeProduceRequest(w: Writer, s: Draft<ProduceRequest>, v: number): void {
@@ -203,6 +205,7 @@ function writeProduceRequest(w: Writer, s: Draft<ProduceRequest>, v: number): vo
   else w.int32(topicData.length)
   for (const item of topicData) writeProduceRequestTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readProduceResponseRecordError(r: Reader, v: number): ProduceResponseRecordError {
@@ -411,6 +414,7 @@ function writeProduceResponseRecordError(w: Writer, s: Draft<ProduceResponseReco
   if (flex) w.compactNullableString(batchIndexErrorMessage)
   else w.nullableString(batchIndexErrorMessage)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeProduceResponseCurrentLeader(w: Writer, s: Draft<ProduceResponseCurrentLeader>, _v: number): void {
@@ -460,7 +464,7 @@ function writeProduceResponsePartition(w: Writer, s: Draft<ProduceResponsePartit
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeProduceResponseTopic(w: Writer, s: Draft<ProduceResponseTopic>, v: number): void {
@@ -478,6 +482,7 @@ function writeProduceResponseTopic(w: Writer, s: Draft<ProduceResponseTopic>, v:
   else w.int32(partitionResponses.length)
   for (const item of partitionResponses) writeProduceResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeProduceResponseNodeEndpoint(w: Writer, s: Draft<ProduceResponseNodeEndpoint>, _v: number): void {
@@ -517,7 +522,7 @@ function writeProduceResponse(w: Writer, s: Draft<ProduceResponse>, v: number): 
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Appends one record batch per partition. With acks 0 the broker sends no answer at all. */

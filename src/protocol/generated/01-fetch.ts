@@ -443,7 +443,7 @@ function writeFetchRequestPartition(w: Writer, s: Draft<FetchRequestPartition>, 
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchRequestTopic(w: Writer, s: Draft<FetchRequestTopic>, v: number): void {
@@ -461,6 +461,7 @@ function writeFetchRequestTopic(w: Writer, s: Draft<FetchRequestTopic>, v: numbe
   else w.int32(partitions.length)
   for (const item of partitions) writeFetchRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchRequestForgottenTopic(w: Writer, s: Draft<FetchRequestForgottenTopic>, v: number): void {
@@ -480,6 +481,7 @@ function writeFetchRequestForgottenTopic(w: Writer, s: Draft<FetchRequestForgott
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchRequest(w: Writer, s: Draft<FetchRequest>, v: number): void {
@@ -546,7 +548,7 @@ function writeFetchRequest(w: Writer, s: Draft<FetchRequest>, v: number): void {
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readFetchResponseDivergingEpoch(r: Reader, _v: number): FetchResponseDivergingEpoch {
@@ -829,6 +831,7 @@ function writeFetchResponseAbortedTransaction(w: Writer, s: Draft<FetchResponseA
   w.int64At(at1, s.producerId ?? 0)
   w.int64At(at1 + 8, s.firstOffset ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchResponsePartition(w: Writer, s: Draft<FetchResponsePartition>, v: number): void {
@@ -897,7 +900,7 @@ function writeFetchResponsePartition(w: Writer, s: Draft<FetchResponsePartition>
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchResponseTopic(w: Writer, s: Draft<FetchResponseTopic>, v: number): void {
@@ -915,6 +918,7 @@ function writeFetchResponseTopic(w: Writer, s: Draft<FetchResponseTopic>, v: num
   else w.int32(partitions.length)
   for (const item of partitions) writeFetchResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeFetchResponseNodeEndpoint(w: Writer, s: Draft<FetchResponseNodeEndpoint>, _v: number): void {
@@ -961,7 +965,7 @@ function writeFetchResponse(w: Writer, s: Draft<FetchResponse>, v: number): void
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Reads record batches. Long poll: the broker answers when minBytes are there or maxWaitMs have passed. Sessions since version 7 (KIP-227), topic ids since 13 (KIP-516). */

@@ -151,6 +151,7 @@ function writeListOffsetsRequestPartition(w: Writer, s: Draft<ListOffsetsRequest
     if (s.maxNumOffsets !== undefined && s.maxNumOffsets !== 1) w.unsupported('topics[].partitions[].maxNumOffsets', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeListOffsetsRequestTopic(w: Writer, s: Draft<ListOffsetsRequestTopic>, v: number): void {
@@ -163,6 +164,7 @@ function writeListOffsetsRequestTopic(w: Writer, s: Draft<ListOffsetsRequestTopi
   else w.int32(partitions.length)
   for (const item of partitions) writeListOffsetsRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeListOffsetsRequest(w: Writer, s: Draft<ListOffsetsRequest>, v: number): void {
@@ -181,6 +183,7 @@ function writeListOffsetsRequest(w: Writer, s: Draft<ListOffsetsRequest>, v: num
     w.int32(s.timeoutMs ?? 0)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readListOffsetsResponsePartition(r: Reader, v: number): ListOffsetsResponsePartition {
@@ -293,6 +296,7 @@ function writeListOffsetsResponsePartition(w: Writer, s: Draft<ListOffsetsRespon
     if (s.leaderEpoch !== undefined && s.leaderEpoch !== -1) w.unsupported('topics[].partitions[].leaderEpoch', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeListOffsetsResponseTopic(w: Writer, s: Draft<ListOffsetsResponseTopic>, v: number): void {
@@ -305,6 +309,7 @@ function writeListOffsetsResponseTopic(w: Writer, s: Draft<ListOffsetsResponseTo
   else w.int32(partitions.length)
   for (const item of partitions) writeListOffsetsResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeListOffsetsResponse(w: Writer, s: Draft<ListOffsetsResponse>, v: number): void {
@@ -317,6 +322,7 @@ function writeListOffsetsResponse(w: Writer, s: Draft<ListOffsetsResponse>, v: n
   else w.int32(topics.length)
   for (const item of topics) writeListOffsetsResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Offsets by timestamp; negative timestamps name special offsets (-1 latest, -2 earliest, -3 largest timestamp, -4 and -5 tiered storage). */

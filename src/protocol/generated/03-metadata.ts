@@ -144,6 +144,7 @@ function writeMetadataRequestTopic(w: Writer, s: Draft<MetadataRequestTopic>, v:
   if (flex) w.compactNullableString(name)
   else w.nullableString(name)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeMetadataRequest(w: Writer, s: Draft<MetadataRequest>, v: number): void {
@@ -174,6 +175,7 @@ function writeMetadataRequest(w: Writer, s: Draft<MetadataRequest>, v: number): 
     if (s.includeTopicAuthorizedOperations !== undefined && s.includeTopicAuthorizedOperations !== false) w.unsupported('includeTopicAuthorizedOperations', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readMetadataResponseBroker(r: Reader, v: number): MetadataResponseBroker {
@@ -346,6 +348,7 @@ function writeMetadataResponseBroker(w: Writer, s: Draft<MetadataResponseBroker>
     else w.nullableString(rack)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeMetadataResponsePartition(w: Writer, s: Draft<MetadataResponsePartition>, v: number): void {
@@ -378,6 +381,7 @@ function writeMetadataResponsePartition(w: Writer, s: Draft<MetadataResponsePart
     }
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeMetadataResponseTopic(w: Writer, s: Draft<MetadataResponseTopic>, v: number): void {
@@ -403,6 +407,7 @@ function writeMetadataResponseTopic(w: Writer, s: Draft<MetadataResponseTopic>, 
     if (s.topicAuthorizedOperations !== undefined && s.topicAuthorizedOperations !== -2147483648) w.unsupported('topics[].topicAuthorizedOperations', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeMetadataResponse(w: Writer, s: Draft<MetadataResponse>, v: number): void {
@@ -435,6 +440,7 @@ function writeMetadataResponse(w: Writer, s: Draft<MetadataResponse>, v: number)
     w.int16(s.errorCode ?? 0)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Brokers, topics, partitions and leaders. A null topic list asks for all topics, except in version 0, where an empty one does. */

@@ -182,6 +182,7 @@ function writeOffsetCommitRequestPartition(w: Writer, s: Draft<OffsetCommitReque
   if (flex) w.compactNullableString(committedMetadata)
   else w.nullableString(committedMetadata)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetCommitRequestTopic(w: Writer, s: Draft<OffsetCommitRequestTopic>, v: number): void {
@@ -199,6 +200,7 @@ function writeOffsetCommitRequestTopic(w: Writer, s: Draft<OffsetCommitRequestTo
   else w.int32(partitions.length)
   for (const item of partitions) writeOffsetCommitRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetCommitRequest(w: Writer, s: Draft<OffsetCommitRequest>, v: number): void {
@@ -229,6 +231,7 @@ function writeOffsetCommitRequest(w: Writer, s: Draft<OffsetCommitRequest>, v: n
   else w.int32(topics.length)
   for (const item of topics) writeOffsetCommitRequestTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readOffsetCommitResponsePartition(r: Reader, v: number): OffsetCommitResponsePartition {
@@ -305,6 +308,7 @@ function writeOffsetCommitResponsePartition(w: Writer, s: Draft<OffsetCommitResp
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int16At(at1 + 4, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetCommitResponseTopic(w: Writer, s: Draft<OffsetCommitResponseTopic>, v: number): void {
@@ -322,6 +326,7 @@ function writeOffsetCommitResponseTopic(w: Writer, s: Draft<OffsetCommitResponse
   else w.int32(partitions.length)
   for (const item of partitions) writeOffsetCommitResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetCommitResponse(w: Writer, s: Draft<OffsetCommitResponse>, v: number): void {
@@ -334,6 +339,7 @@ function writeOffsetCommitResponse(w: Writer, s: Draft<OffsetCommitResponse>, v:
   else w.int32(topics.length)
   for (const item of topics) writeOffsetCommitResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Stores the offsets of a group. Generation -1 with an empty member id commits from outside the group. */

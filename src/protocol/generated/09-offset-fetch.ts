@@ -222,6 +222,7 @@ function writeOffsetFetchRequestTopic(w: Writer, s: Draft<OffsetFetchRequestTopi
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetFetchRequestGroupTopic(w: Writer, s: Draft<OffsetFetchRequestGroupTopic>, v: number): void {
@@ -294,6 +295,7 @@ function writeOffsetFetchRequest(w: Writer, s: Draft<OffsetFetchRequest>, v: num
     if (s.requireStable !== undefined && s.requireStable !== false) w.unsupported('requireStable', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readOffsetFetchResponsePartition(r: Reader, v: number): OffsetFetchResponsePartition {
@@ -466,6 +468,7 @@ function writeOffsetFetchResponsePartition(w: Writer, s: Draft<OffsetFetchRespon
   else w.nullableString(metadata)
   w.int16(s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetFetchResponseTopic(w: Writer, s: Draft<OffsetFetchResponseTopic>, v: number): void {
@@ -478,6 +481,7 @@ function writeOffsetFetchResponseTopic(w: Writer, s: Draft<OffsetFetchResponseTo
   else w.int32(partitions.length)
   for (const item of partitions) writeOffsetFetchResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetFetchResponseGroupTopicPartition(w: Writer, s: Draft<OffsetFetchResponseGroupTopicPartition>, _v: number): void {
@@ -537,6 +541,7 @@ function writeOffsetFetchResponse(w: Writer, s: Draft<OffsetFetchResponse>, v: n
     if (s.groups !== undefined && s.groups.length > 0) w.unsupported('groups', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Offsets stored for one group, or for several from version 8 on. A null topic list asks for all. */

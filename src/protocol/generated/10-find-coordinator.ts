@@ -100,6 +100,7 @@ function writeFindCoordinatorRequest(w: Writer, s: Draft<FindCoordinatorRequest>
     if (s.coordinatorKeys !== undefined && s.coordinatorKeys.length > 0) w.unsupported('coordinatorKeys', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readFindCoordinatorResponseCoordinator(r: Reader, _v: number): FindCoordinatorResponseCoordinator {
@@ -239,6 +240,7 @@ function writeFindCoordinatorResponse(w: Writer, s: Draft<FindCoordinatorRespons
     if (s.coordinators !== undefined && s.coordinators.length > 0) w.unsupported('coordinators', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** The broker that leads a group (key type 0), a transactional id (1) or a share partition (2). Batched from version 4 on (KIP-699). */

@@ -125,6 +125,7 @@ function writeJoinGroupRequestProtocol(w: Writer, s: Draft<JoinGroupRequestProto
   if (flex) w.compactBytes(metadata)
   else w.bytes(metadata)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeJoinGroupRequest(w: Writer, s: Draft<JoinGroupRequest>, v: number): void {
@@ -158,6 +159,7 @@ function writeJoinGroupRequest(w: Writer, s: Draft<JoinGroupRequest>, v: number)
     w.compactNullableString(reason)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readJoinGroupResponseMember(r: Reader, v: number): JoinGroupResponseMember {
@@ -247,6 +249,7 @@ function writeJoinGroupResponseMember(w: Writer, s: Draft<JoinGroupResponseMembe
   if (flex) w.compactBytes(metadata)
   else w.bytes(metadata)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeJoinGroupResponse(w: Writer, s: Draft<JoinGroupResponse>, v: number): void {
@@ -281,6 +284,7 @@ function writeJoinGroupResponse(w: Writer, s: Draft<JoinGroupResponse>, v: numbe
   else w.int32(members.length)
   for (const item of members) writeJoinGroupResponseMember(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Joins a classic group. The answer comes when the whole group has joined: the leader gets everybody's metadata and makes the plan. */

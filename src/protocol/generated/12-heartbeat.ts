@@ -66,6 +66,7 @@ function writeHeartbeatRequest(w: Writer, s: Draft<HeartbeatRequest>, v: number)
     if (s.groupInstanceId !== undefined && s.groupInstanceId !== null) w.unsupported('groupInstanceId', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readHeartbeatResponse(r: Reader, v: number): HeartbeatResponse {
@@ -98,6 +99,7 @@ function writeHeartbeatResponse(w: Writer, s: Draft<HeartbeatResponse>, v: numbe
   }
   w.int16(s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Keeps a classic member alive; error 27 tells it to join again. */

@@ -102,6 +102,7 @@ function writeLeaveGroupRequestMember(w: Writer, s: Draft<LeaveGroupRequestMembe
     w.compactNullableString(reason)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeLeaveGroupRequest(w: Writer, s: Draft<LeaveGroupRequest>, v: number): void {
@@ -123,6 +124,7 @@ function writeLeaveGroupRequest(w: Writer, s: Draft<LeaveGroupRequest>, v: numbe
     if (s.members !== undefined && s.members.length > 0) w.unsupported('members', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readLeaveGroupResponseMember(r: Reader, v: number): LeaveGroupResponseMember {
@@ -186,6 +188,7 @@ function writeLeaveGroupResponseMember(w: Writer, s: Draft<LeaveGroupResponseMem
   else w.nullableString(groupInstanceId)
   w.int16(s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeLeaveGroupResponse(w: Writer, s: Draft<LeaveGroupResponse>, v: number): void {
@@ -203,6 +206,7 @@ function writeLeaveGroupResponse(w: Writer, s: Draft<LeaveGroupResponse>, v: num
     if (s.members !== undefined && s.members.length > 0) w.unsupported('members', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Takes members out of a classic group; several at once from version 3 on (KIP-345). */

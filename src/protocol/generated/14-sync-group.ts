@@ -107,6 +107,7 @@ function writeSyncGroupRequestAssignment(w: Writer, s: Draft<SyncGroupRequestAss
   if (flex) w.compactBytes(assignment)
   else w.bytes(assignment)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeSyncGroupRequest(w: Writer, s: Draft<SyncGroupRequest>, v: number): void {
@@ -138,6 +139,7 @@ function writeSyncGroupRequest(w: Writer, s: Draft<SyncGroupRequest>, v: number)
   else w.int32(assignments.length)
   for (const item of assignments) writeSyncGroupRequestAssignment(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readSyncGroupResponse(r: Reader, v: number): SyncGroupResponse {
@@ -196,6 +198,7 @@ function writeSyncGroupResponse(w: Writer, s: Draft<SyncGroupResponse>, v: numbe
   if (flex) w.compactBytes(assignment)
   else w.bytes(assignment)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** The leader hands in the plan of a classic group, every member gets its own part of it. */

@@ -83,6 +83,7 @@ function writeDescribeGroupsRequest(w: Writer, s: Draft<DescribeGroupsRequest>, 
     if (s.includeAuthorizedOperations !== undefined && s.includeAuthorizedOperations !== false) w.unsupported('includeAuthorizedOperations', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeGroupsResponseMember(r: Reader, v: number): DescribeGroupsResponseMember {
@@ -207,6 +208,7 @@ function writeDescribeGroupsResponseMember(w: Writer, s: Draft<DescribeGroupsRes
   if (flex) w.compactBytes(memberAssignment)
   else w.bytes(memberAssignment)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeGroupsResponseGroup(w: Writer, s: Draft<DescribeGroupsResponseGroup>, v: number): void {
@@ -240,6 +242,7 @@ function writeDescribeGroupsResponseGroup(w: Writer, s: Draft<DescribeGroupsResp
     if (s.authorizedOperations !== undefined && s.authorizedOperations !== -2147483648) w.unsupported('groups[].authorizedOperations', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeGroupsResponse(w: Writer, s: Draft<DescribeGroupsResponse>, v: number): void {
@@ -252,6 +255,7 @@ function writeDescribeGroupsResponse(w: Writer, s: Draft<DescribeGroupsResponse>
   else w.int32(groups.length)
   for (const item of groups) writeDescribeGroupsResponseGroup(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** State and members of classic groups. */

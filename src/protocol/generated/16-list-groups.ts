@@ -80,6 +80,7 @@ function writeListGroupsRequest(w: Writer, s: Draft<ListGroupsRequest>, v: numbe
     if (s.typesFilter !== undefined && s.typesFilter.length > 0) w.unsupported('typesFilter', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readListGroupsResponseGroup(r: Reader, v: number): ListGroupsResponseGroup {
@@ -153,6 +154,7 @@ function writeListGroupsResponseGroup(w: Writer, s: Draft<ListGroupsResponseGrou
     w.compactString(s.groupType ?? '')
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeListGroupsResponse(w: Writer, s: Draft<ListGroupsResponse>, v: number): void {
@@ -166,6 +168,7 @@ function writeListGroupsResponse(w: Writer, s: Draft<ListGroupsResponse>, v: num
   else w.int32(groups.length)
   for (const item of groups) writeListGroupsResponseGroup(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Groups led by this broker. */

@@ -83,6 +83,7 @@ function writeApiVersionsRequest(w: Writer, s: Draft<ApiVersionsRequest>, v: num
     w.compactString(s.clientSoftwareVersion ?? '')
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readApiVersionsResponseApiKey(r: Reader, v: number): ApiVersionsResponseApiKey {
@@ -223,6 +224,7 @@ function writeApiVersionsResponseApiKey(w: Writer, s: Draft<ApiVersionsResponseA
   w.int16At(at1 + 2, s.minVersion ?? 0)
   w.int16At(at1 + 4, s.maxVersion ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeApiVersionsResponseSupportedFeature(w: Writer, s: Draft<ApiVersionsResponseSupportedFeature>, _v: number): void {
@@ -295,7 +297,7 @@ function writeApiVersionsResponse(w: Writer, s: Draft<ApiVersionsResponse>, v: n
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** The versions that the broker speaks. The response header is always version 0, and the answer to an unknown version has the body of version 0 (KIP-511). */

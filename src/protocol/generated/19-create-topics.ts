@@ -170,6 +170,7 @@ function writeCreateTopicsRequestAssignment(w: Writer, s: Draft<CreateTopicsRequ
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateTopicsRequestConfig(w: Writer, s: Draft<CreateTopicsRequestConfig>, v: number): void {
@@ -181,6 +182,7 @@ function writeCreateTopicsRequestConfig(w: Writer, s: Draft<CreateTopicsRequestC
   if (flex) w.compactNullableString(value)
   else w.nullableString(value)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateTopicsRequestTopic(w: Writer, s: Draft<CreateTopicsRequestTopic>, v: number): void {
@@ -200,6 +202,7 @@ function writeCreateTopicsRequestTopic(w: Writer, s: Draft<CreateTopicsRequestTo
   else w.int32(configs.length)
   for (const item of configs) writeCreateTopicsRequestConfig(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateTopicsRequest(w: Writer, s: Draft<CreateTopicsRequest>, v: number): void {
@@ -215,6 +218,7 @@ function writeCreateTopicsRequest(w: Writer, s: Draft<CreateTopicsRequest>, v: n
     if (s.validateOnly !== undefined && s.validateOnly !== false) w.unsupported('validateOnly', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readCreateTopicsResponseConfig(r: Reader, _v: number): CreateTopicsResponseConfig {
@@ -385,7 +389,7 @@ function writeCreateTopicsResponseTopic(w: Writer, s: Draft<CreateTopicsResponse
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateTopicsResponse(w: Writer, s: Draft<CreateTopicsResponse>, v: number): void {
@@ -398,6 +402,7 @@ function writeCreateTopicsResponse(w: Writer, s: Draft<CreateTopicsResponse>, v:
   else w.int32(topics.length)
   for (const item of topics) writeCreateTopicsResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Creates topics, by count or by explicit assignment. */

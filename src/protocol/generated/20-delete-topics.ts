@@ -113,6 +113,7 @@ function writeDeleteTopicsRequest(w: Writer, s: Draft<DeleteTopicsRequest>, v: n
   }
   w.int32(s.timeoutMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDeleteTopicsResponseResult(r: Reader, v: number): DeleteTopicsResponseResult {
@@ -184,6 +185,7 @@ function writeDeleteTopicsResponseResult(w: Writer, s: Draft<DeleteTopicsRespons
     w.compactNullableString(errorMessage)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteTopicsResponse(w: Writer, s: Draft<DeleteTopicsResponse>, v: number): void {
@@ -196,6 +198,7 @@ function writeDeleteTopicsResponse(w: Writer, s: Draft<DeleteTopicsResponse>, v:
   else w.int32(responses.length)
   for (const item of responses) writeDeleteTopicsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Deletes topics by name, by id from version 6 on. */

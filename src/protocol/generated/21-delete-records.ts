@@ -103,6 +103,7 @@ function writeDeleteRecordsRequestPartition(w: Writer, s: Draft<DeleteRecordsReq
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int64At(at1 + 4, s.offset ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteRecordsRequestTopic(w: Writer, s: Draft<DeleteRecordsRequestTopic>, v: number): void {
@@ -115,6 +116,7 @@ function writeDeleteRecordsRequestTopic(w: Writer, s: Draft<DeleteRecordsRequest
   else w.int32(partitions.length)
   for (const item of partitions) writeDeleteRecordsRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteRecordsRequest(w: Writer, s: Draft<DeleteRecordsRequest>, v: number): void {
@@ -125,6 +127,7 @@ function writeDeleteRecordsRequest(w: Writer, s: Draft<DeleteRecordsRequest>, v:
   for (const item of topics) writeDeleteRecordsRequestTopic(w, item, v)
   w.int32(s.timeoutMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDeleteRecordsResponsePartition(r: Reader, v: number): DeleteRecordsResponsePartition {
@@ -191,6 +194,7 @@ function writeDeleteRecordsResponsePartition(w: Writer, s: Draft<DeleteRecordsRe
   w.int64At(at1 + 4, s.lowWatermark ?? 0)
   w.int16At(at1 + 12, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteRecordsResponseTopic(w: Writer, s: Draft<DeleteRecordsResponseTopic>, v: number): void {
@@ -203,6 +207,7 @@ function writeDeleteRecordsResponseTopic(w: Writer, s: Draft<DeleteRecordsRespon
   else w.int32(partitions.length)
   for (const item of partitions) writeDeleteRecordsResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteRecordsResponse(w: Writer, s: Draft<DeleteRecordsResponse>, v: number): void {
@@ -213,6 +218,7 @@ function writeDeleteRecordsResponse(w: Writer, s: Draft<DeleteRecordsResponse>, 
   else w.int32(topics.length)
   for (const item of topics) writeDeleteRecordsResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Moves the log start of partitions; offset -1 means the high watermark. */

@@ -92,6 +92,7 @@ function writeInitProducerIdRequest(w: Writer, s: Draft<InitProducerIdRequest>, 
     if (s.keepPreparedTxn !== undefined && s.keepPreparedTxn !== false) w.unsupported('keepPreparedTxn', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readInitProducerIdResponse(r: Reader, v: number): InitProducerIdResponse {
@@ -140,6 +141,7 @@ function writeInitProducerIdResponse(w: Writer, s: Draft<InitProducerIdResponse>
     if (s.ongoingTxnProducerEpoch !== undefined && s.ongoingTxnProducerEpoch !== -1) w.unsupported('ongoingTxnProducerEpoch', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Hands out a producer id and epoch; with a transactional id it also fences the older producer. */

@@ -122,6 +122,7 @@ function writeOffsetForLeaderEpochRequestPartition(w: Writer, s: Draft<OffsetFor
   }
   w.int32(s.leaderEpoch ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetForLeaderEpochRequestTopic(w: Writer, s: Draft<OffsetForLeaderEpochRequestTopic>, v: number): void {
@@ -134,6 +135,7 @@ function writeOffsetForLeaderEpochRequestTopic(w: Writer, s: Draft<OffsetForLead
   else w.int32(partitions.length)
   for (const item of partitions) writeOffsetForLeaderEpochRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetForLeaderEpochRequest(w: Writer, s: Draft<OffsetForLeaderEpochRequest>, v: number): void {
@@ -146,6 +148,7 @@ function writeOffsetForLeaderEpochRequest(w: Writer, s: Draft<OffsetForLeaderEpo
   else w.int32(topics.length)
   for (const item of topics) writeOffsetForLeaderEpochRequestTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readOffsetForLeaderEpochResponsePartition(r: Reader, v: number): OffsetForLeaderEpochResponsePartition {
@@ -226,6 +229,7 @@ function writeOffsetForLeaderEpochResponsePartition(w: Writer, s: Draft<OffsetFo
   }
   w.int64(s.endOffset ?? -1)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetForLeaderEpochResponseTopic(w: Writer, s: Draft<OffsetForLeaderEpochResponseTopic>, v: number): void {
@@ -238,6 +242,7 @@ function writeOffsetForLeaderEpochResponseTopic(w: Writer, s: Draft<OffsetForLea
   else w.int32(partitions.length)
   for (const item of partitions) writeOffsetForLeaderEpochResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeOffsetForLeaderEpochResponse(w: Writer, s: Draft<OffsetForLeaderEpochResponse>, v: number): void {
@@ -250,6 +255,7 @@ function writeOffsetForLeaderEpochResponse(w: Writer, s: Draft<OffsetForLeaderEp
   else w.int32(topics.length)
   for (const item of topics) writeOffsetForLeaderEpochResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Where a leader epoch ends, so that a consumer notices a truncated log (KIP-320). */

@@ -159,6 +159,7 @@ function writeAddPartitionsToTxnRequestAddPartitionsToTxnTopic(w: Writer, s: Dra
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAddPartitionsToTxnRequestTransaction(w: Writer, s: Draft<AddPartitionsToTxnRequestTransaction>, v: number): void {
@@ -206,6 +207,7 @@ function writeAddPartitionsToTxnRequest(w: Writer, s: Draft<AddPartitionsToTxnRe
     if (s.v3AndBelowTopics !== undefined && s.v3AndBelowTopics.length > 0) w.unsupported('v3AndBelowTopics', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readAddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(r: Reader, v: number): AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult {
@@ -304,6 +306,7 @@ function writeAddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(w: Wri
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int16At(at1 + 4, s.partitionErrorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(w: Writer, s: Draft<AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult>, v: number): void {
@@ -316,6 +319,7 @@ function writeAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(w: Writer,
   else w.int32(resultsByPartition.length)
   for (const item of resultsByPartition) writeAddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAddPartitionsToTxnResponseResultsByTransaction(w: Writer, s: Draft<AddPartitionsToTxnResponseResultsByTransaction>, v: number): void {
@@ -348,6 +352,7 @@ function writeAddPartitionsToTxnResponse(w: Writer, s: Draft<AddPartitionsToTxnR
     if (s.resultsByTopicV3AndBelow !== undefined && s.resultsByTopicV3AndBelow.length > 0) w.unsupported('resultsByTopicV3AndBelow', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Adds partitions to a transaction. Clients use versions 0 to 3, brokers among themselves the batched ones (KIP-890). */

@@ -55,6 +55,7 @@ function writeAddOffsetsToTxnRequest(w: Writer, s: Draft<AddOffsetsToTxnRequest>
   if (flex) w.compactString(groupId)
   else w.string(groupId)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readAddOffsetsToTxnResponse(r: Reader, v: number): AddOffsetsToTxnResponse {
@@ -82,6 +83,7 @@ function writeAddOffsetsToTxnResponse(w: Writer, s: Draft<AddOffsetsToTxnRespons
   w.int32At(at1, s.throttleTimeMs ?? 0)
   w.int16At(at1 + 4, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Announces that offsets of a group will be committed in this transaction. */

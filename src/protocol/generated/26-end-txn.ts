@@ -55,6 +55,7 @@ function writeEndTxnRequest(w: Writer, s: Draft<EndTxnRequest>, v: number): void
   w.int16At(at2 + 8, s.producerEpoch ?? 0)
   w.view.setUint8(at2 + 10, (s.committed ?? false) ? 1 : 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readEndTxnResponse(r: Reader, v: number): EndTxnResponse {
@@ -96,6 +97,7 @@ function writeEndTxnResponse(w: Writer, s: Draft<EndTxnResponse>, v: number): vo
     w.int16At(at2 + 8, s.producerEpoch ?? -1)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Commits or aborts a transaction. */

@@ -126,6 +126,7 @@ function writeWriteTxnMarkersRequestTopic(w: Writer, s: Draft<WriteTxnMarkersReq
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeWriteTxnMarkersRequestMarker(w: Writer, s: Draft<WriteTxnMarkersRequestMarker>, v: number): void {
@@ -143,6 +144,7 @@ function writeWriteTxnMarkersRequestMarker(w: Writer, s: Draft<WriteTxnMarkersRe
     w.int8(s.transactionVersion ?? 0)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeWriteTxnMarkersRequest(w: Writer, s: Draft<WriteTxnMarkersRequest>, v: number): void {
@@ -152,6 +154,7 @@ function writeWriteTxnMarkersRequest(w: Writer, s: Draft<WriteTxnMarkersRequest>
   else w.int32(markers.length)
   for (const item of markers) writeWriteTxnMarkersRequestMarker(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readWriteTxnMarkersResponsePartition(r: Reader, v: number): WriteTxnMarkersResponsePartition {
@@ -230,6 +233,7 @@ function writeWriteTxnMarkersResponsePartition(w: Writer, s: Draft<WriteTxnMarke
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int16At(at1 + 4, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeWriteTxnMarkersResponseTopic(w: Writer, s: Draft<WriteTxnMarkersResponseTopic>, v: number): void {
@@ -242,6 +246,7 @@ function writeWriteTxnMarkersResponseTopic(w: Writer, s: Draft<WriteTxnMarkersRe
   else w.int32(partitions.length)
   for (const item of partitions) writeWriteTxnMarkersResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeWriteTxnMarkersResponseMarker(w: Writer, s: Draft<WriteTxnMarkersResponseMarker>, v: number): void {
@@ -252,6 +257,7 @@ function writeWriteTxnMarkersResponseMarker(w: Writer, s: Draft<WriteTxnMarkersR
   else w.int32(topics.length)
   for (const item of topics) writeWriteTxnMarkersResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeWriteTxnMarkersResponse(w: Writer, s: Draft<WriteTxnMarkersResponse>, v: number): void {
@@ -261,6 +267,7 @@ function writeWriteTxnMarkersResponse(w: Writer, s: Draft<WriteTxnMarkersRespons
   else w.int32(markers.length)
   for (const item of markers) writeWriteTxnMarkersResponseMarker(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Writes commit or abort markers; sent by the transaction coordinator and by the abort tool. */

@@ -155,6 +155,7 @@ function writeTxnOffsetCommitRequestPartition(w: Writer, s: Draft<TxnOffsetCommi
   if (flex) w.compactNullableString(committedMetadata)
   else w.nullableString(committedMetadata)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeTxnOffsetCommitRequestTopic(w: Writer, s: Draft<TxnOffsetCommitRequestTopic>, v: number): void {
@@ -167,6 +168,7 @@ function writeTxnOffsetCommitRequestTopic(w: Writer, s: Draft<TxnOffsetCommitReq
   else w.int32(partitions.length)
   for (const item of partitions) writeTxnOffsetCommitRequestPartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeTxnOffsetCommitRequest(w: Writer, s: Draft<TxnOffsetCommitRequest>, v: number): void {
@@ -201,6 +203,7 @@ function writeTxnOffsetCommitRequest(w: Writer, s: Draft<TxnOffsetCommitRequest>
   else w.int32(topics.length)
   for (const item of topics) writeTxnOffsetCommitRequestTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readTxnOffsetCommitResponsePartition(r: Reader, v: number): TxnOffsetCommitResponsePartition {
@@ -265,6 +268,7 @@ function writeTxnOffsetCommitResponsePartition(w: Writer, s: Draft<TxnOffsetComm
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int16At(at1 + 4, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeTxnOffsetCommitResponseTopic(w: Writer, s: Draft<TxnOffsetCommitResponseTopic>, v: number): void {
@@ -277,6 +281,7 @@ function writeTxnOffsetCommitResponseTopic(w: Writer, s: Draft<TxnOffsetCommitRe
   else w.int32(partitions.length)
   for (const item of partitions) writeTxnOffsetCommitResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeTxnOffsetCommitResponse(w: Writer, s: Draft<TxnOffsetCommitResponse>, v: number): void {
@@ -287,6 +292,7 @@ function writeTxnOffsetCommitResponse(w: Writer, s: Draft<TxnOffsetCommitRespons
   else w.int32(topics.length)
   for (const item of topics) writeTxnOffsetCommitResponseTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Stores offsets that become visible when the transaction commits. */

@@ -99,6 +99,7 @@ function writeDescribeAclsRequest(w: Writer, s: Draft<DescribeAclsRequest>, v: n
   w.int8At(at6, s.operation ?? 0)
   w.int8At(at6 + 1, s.permissionType ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeAclsResponseAcl(r: Reader, v: number): DescribeAclsResponseAcl {
@@ -190,6 +191,7 @@ function writeDescribeAclsResponseAcl(w: Writer, s: Draft<DescribeAclsResponseAc
   w.int8At(at3, s.operation ?? 0)
   w.int8At(at3 + 1, s.permissionType ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeAclsResponseResource(w: Writer, s: Draft<DescribeAclsResponseResource>, v: number): void {
@@ -208,6 +210,7 @@ function writeDescribeAclsResponseResource(w: Writer, s: Draft<DescribeAclsRespo
   else w.int32(acls.length)
   for (const item of acls) writeDescribeAclsResponseAcl(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeAclsResponse(w: Writer, s: Draft<DescribeAclsResponse>, v: number): void {
@@ -223,6 +226,7 @@ function writeDescribeAclsResponse(w: Writer, s: Draft<DescribeAclsResponse>, v:
   else w.int32(resources.length)
   for (const item of resources) writeDescribeAclsResponseResource(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Finds ACL bindings by filter. */

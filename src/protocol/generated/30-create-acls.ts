@@ -106,6 +106,7 @@ function writeCreateAclsRequestCreation(w: Writer, s: Draft<CreateAclsRequestCre
   w.int8At(at6, s.operation ?? 0)
   w.int8At(at6 + 1, s.permissionType ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateAclsRequest(w: Writer, s: Draft<CreateAclsRequest>, v: number): void {
@@ -115,6 +116,7 @@ function writeCreateAclsRequest(w: Writer, s: Draft<CreateAclsRequest>, v: numbe
   else w.int32(creations.length)
   for (const item of creations) writeCreateAclsRequestCreation(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readCreateAclsResponseResult(r: Reader, v: number): CreateAclsResponseResult {
@@ -163,6 +165,7 @@ function writeCreateAclsResponseResult(w: Writer, s: Draft<CreateAclsResponseRes
   if (flex) w.compactNullableString(errorMessage)
   else w.nullableString(errorMessage)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateAclsResponse(w: Writer, s: Draft<CreateAclsResponse>, v: number): void {
@@ -173,6 +176,7 @@ function writeCreateAclsResponse(w: Writer, s: Draft<CreateAclsResponse>, v: num
   else w.int32(results.length)
   for (const item of results) writeCreateAclsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Adds ACL bindings. */

@@ -121,6 +121,7 @@ function writeDeleteAclsRequestFilter(w: Writer, s: Draft<DeleteAclsRequestFilte
   w.int8At(at6, s.operation ?? 0)
   w.int8At(at6 + 1, s.permissionType ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteAclsRequest(w: Writer, s: Draft<DeleteAclsRequest>, v: number): void {
@@ -130,6 +131,7 @@ function writeDeleteAclsRequest(w: Writer, s: Draft<DeleteAclsRequest>, v: numbe
   else w.int32(filters.length)
   for (const item of filters) writeDeleteAclsRequestFilter(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDeleteAclsResponseMatchingAcl(r: Reader, v: number): DeleteAclsResponseMatchingAcl {
@@ -241,6 +243,7 @@ function writeDeleteAclsResponseMatchingAcl(w: Writer, s: Draft<DeleteAclsRespon
   w.int8At(at8, s.operation ?? 0)
   w.int8At(at8 + 1, s.permissionType ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteAclsResponseFilterResult(w: Writer, s: Draft<DeleteAclsResponseFilterResult>, v: number): void {
@@ -254,6 +257,7 @@ function writeDeleteAclsResponseFilterResult(w: Writer, s: Draft<DeleteAclsRespo
   else w.int32(matchingAcls.length)
   for (const item of matchingAcls) writeDeleteAclsResponseMatchingAcl(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteAclsResponse(w: Writer, s: Draft<DeleteAclsResponse>, v: number): void {
@@ -264,6 +268,7 @@ function writeDeleteAclsResponse(w: Writer, s: Draft<DeleteAclsResponse>, v: num
   else w.int32(filterResults.length)
   for (const item of filterResults) writeDeleteAclsResponseFilterResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Deletes all ACL bindings that match a filter. */

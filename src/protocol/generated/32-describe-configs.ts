@@ -133,6 +133,7 @@ function writeDescribeConfigsRequestResource(w: Writer, s: Draft<DescribeConfigs
     }
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeConfigsRequest(w: Writer, s: Draft<DescribeConfigsRequest>, v: number): void {
@@ -152,6 +153,7 @@ function writeDescribeConfigsRequest(w: Writer, s: Draft<DescribeConfigsRequest>
     if (s.includeDocumentation !== undefined && s.includeDocumentation !== false) w.unsupported('includeDocumentation', v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeConfigsResponseSynonym(r: Reader, v: number): DescribeConfigsResponseSynonym {
@@ -289,6 +291,7 @@ function writeDescribeConfigsResponseSynonym(w: Writer, s: Draft<DescribeConfigs
   else w.nullableString(value)
   w.int8(s.source ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeConfigsResponseConfig(w: Writer, s: Draft<DescribeConfigsResponseConfig>, v: number): void {
@@ -324,6 +327,7 @@ function writeDescribeConfigsResponseConfig(w: Writer, s: Draft<DescribeConfigsR
     else w.nullableString(documentation)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeConfigsResponseResult(w: Writer, s: Draft<DescribeConfigsResponseResult>, v: number): void {
@@ -341,6 +345,7 @@ function writeDescribeConfigsResponseResult(w: Writer, s: Draft<DescribeConfigsR
   else w.int32(configs.length)
   for (const item of configs) writeDescribeConfigsResponseConfig(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeConfigsResponse(w: Writer, s: Draft<DescribeConfigsResponse>, v: number): void {
@@ -351,6 +356,7 @@ function writeDescribeConfigsResponse(w: Writer, s: Draft<DescribeConfigsRespons
   else w.int32(results.length)
   for (const item of results) writeDescribeConfigsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Configuration of topics, brokers, groups and client metrics. */

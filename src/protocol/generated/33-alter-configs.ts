@@ -106,6 +106,7 @@ function writeAlterConfigsRequestConfig(w: Writer, s: Draft<AlterConfigsRequestC
   if (flex) w.compactNullableString(value)
   else w.nullableString(value)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterConfigsRequestResource(w: Writer, s: Draft<AlterConfigsRequestResource>, v: number): void {
@@ -119,6 +120,7 @@ function writeAlterConfigsRequestResource(w: Writer, s: Draft<AlterConfigsReques
   else w.int32(configs.length)
   for (const item of configs) writeAlterConfigsRequestConfig(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterConfigsRequest(w: Writer, s: Draft<AlterConfigsRequest>, v: number): void {
@@ -129,6 +131,7 @@ function writeAlterConfigsRequest(w: Writer, s: Draft<AlterConfigsRequest>, v: n
   for (const item of resources) writeAlterConfigsRequestResource(w, item, v)
   w.bool(s.validateOnly ?? false)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readAlterConfigsResponseResult(r: Reader, v: number): AlterConfigsResponseResult {
@@ -187,6 +190,7 @@ function writeAlterConfigsResponseResult(w: Writer, s: Draft<AlterConfigsRespons
   if (flex) w.compactString(resourceName)
   else w.string(resourceName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterConfigsResponse(w: Writer, s: Draft<AlterConfigsResponse>, v: number): void {
@@ -197,6 +201,7 @@ function writeAlterConfigsResponse(w: Writer, s: Draft<AlterConfigsResponse>, v:
   else w.int32(responses.length)
   for (const item of responses) writeAlterConfigsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Replaces the whole configuration of a resource; IncrementalAlterConfigs is the newer way. */

@@ -103,6 +103,7 @@ function writeAlterReplicaLogDirsRequestTopic(w: Writer, s: Draft<AlterReplicaLo
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterReplicaLogDirsRequestDir(w: Writer, s: Draft<AlterReplicaLogDirsRequestDir>, v: number): void {
@@ -115,6 +116,7 @@ function writeAlterReplicaLogDirsRequestDir(w: Writer, s: Draft<AlterReplicaLogD
   else w.int32(topics.length)
   for (const item of topics) writeAlterReplicaLogDirsRequestTopic(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterReplicaLogDirsRequest(w: Writer, s: Draft<AlterReplicaLogDirsRequest>, v: number): void {
@@ -124,6 +126,7 @@ function writeAlterReplicaLogDirsRequest(w: Writer, s: Draft<AlterReplicaLogDirs
   else w.int32(dirs.length)
   for (const item of dirs) writeAlterReplicaLogDirsRequestDir(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readAlterReplicaLogDirsResponsePartition(r: Reader, v: number): AlterReplicaLogDirsResponsePartition {
@@ -188,6 +191,7 @@ function writeAlterReplicaLogDirsResponsePartition(w: Writer, s: Draft<AlterRepl
   w.int32At(at1, s.partitionIndex ?? 0)
   w.int16At(at1 + 4, s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterReplicaLogDirsResponseResult(w: Writer, s: Draft<AlterReplicaLogDirsResponseResult>, v: number): void {
@@ -200,6 +204,7 @@ function writeAlterReplicaLogDirsResponseResult(w: Writer, s: Draft<AlterReplica
   else w.int32(partitions.length)
   for (const item of partitions) writeAlterReplicaLogDirsResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterReplicaLogDirsResponse(w: Writer, s: Draft<AlterReplicaLogDirsResponse>, v: number): void {
@@ -210,6 +215,7 @@ function writeAlterReplicaLogDirsResponse(w: Writer, s: Draft<AlterReplicaLogDir
   else w.int32(results.length)
   for (const item of results) writeAlterReplicaLogDirsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Moves replicas between log directories of one broker. */

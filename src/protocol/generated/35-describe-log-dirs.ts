@@ -97,6 +97,7 @@ function writeDescribeLogDirsRequestTopic(w: Writer, s: Draft<DescribeLogDirsReq
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeLogDirsRequest(w: Writer, s: Draft<DescribeLogDirsRequest>, v: number): void {
@@ -111,6 +112,7 @@ function writeDescribeLogDirsRequest(w: Writer, s: Draft<DescribeLogDirsRequest>
     for (const item of topics) writeDescribeLogDirsRequestTopic(w, item, v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeLogDirsResponsePartition(r: Reader, v: number): DescribeLogDirsResponsePartition {
@@ -222,6 +224,7 @@ function writeDescribeLogDirsResponsePartition(w: Writer, s: Draft<DescribeLogDi
   w.int64At(at1 + 12, s.offsetLag ?? 0)
   w.view.setUint8(at1 + 20, (s.isFutureKey ?? false) ? 1 : 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeLogDirsResponseTopic(w: Writer, s: Draft<DescribeLogDirsResponseTopic>, v: number): void {
@@ -234,6 +237,7 @@ function writeDescribeLogDirsResponseTopic(w: Writer, s: Draft<DescribeLogDirsRe
   else w.int32(partitions.length)
   for (const item of partitions) writeDescribeLogDirsResponsePartition(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeLogDirsResponseResult(w: Writer, s: Draft<DescribeLogDirsResponseResult>, v: number): void {
@@ -255,6 +259,7 @@ function writeDescribeLogDirsResponseResult(w: Writer, s: Draft<DescribeLogDirsR
     w.bool(s.isCordoned ?? false)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeLogDirsResponse(w: Writer, s: Draft<DescribeLogDirsResponse>, v: number): void {
@@ -268,6 +273,7 @@ function writeDescribeLogDirsResponse(w: Writer, s: Draft<DescribeLogDirsRespons
   else w.int32(results.length)
   for (const item of results) writeDescribeLogDirsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Log directories of a broker with sizes by partition. */

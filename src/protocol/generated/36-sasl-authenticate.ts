@@ -40,6 +40,7 @@ function writeSaslAuthenticateRequest(w: Writer, s: Draft<SaslAuthenticateReques
   if (flex) w.compactBytes(authBytes)
   else w.bytes(authBytes)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readSaslAuthenticateResponse(r: Reader, v: number): SaslAuthenticateResponse {
@@ -84,6 +85,7 @@ function writeSaslAuthenticateResponse(w: Writer, s: Draft<SaslAuthenticateRespo
     w.int64(s.sessionLifetimeMs ?? 0)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** One step of a SASL exchange, as opaque bytes. */

@@ -105,6 +105,7 @@ function writeCreatePartitionsRequestAssignment(w: Writer, s: Draft<CreatePartit
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreatePartitionsRequestTopic(w: Writer, s: Draft<CreatePartitionsRequestTopic>, v: number): void {
@@ -123,6 +124,7 @@ function writeCreatePartitionsRequestTopic(w: Writer, s: Draft<CreatePartitionsR
     for (const item of assignments) writeCreatePartitionsRequestAssignment(w, item, v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreatePartitionsRequest(w: Writer, s: Draft<CreatePartitionsRequest>, v: number): void {
@@ -135,6 +137,7 @@ function writeCreatePartitionsRequest(w: Writer, s: Draft<CreatePartitionsReques
   w.int32At(at2, s.timeoutMs ?? 0)
   w.view.setUint8(at2 + 4, (s.validateOnly ?? false) ? 1 : 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readCreatePartitionsResponseResult(r: Reader, v: number): CreatePartitionsResponseResult {
@@ -189,6 +192,7 @@ function writeCreatePartitionsResponseResult(w: Writer, s: Draft<CreatePartition
   if (flex) w.compactNullableString(errorMessage)
   else w.nullableString(errorMessage)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreatePartitionsResponse(w: Writer, s: Draft<CreatePartitionsResponse>, v: number): void {
@@ -199,6 +203,7 @@ function writeCreatePartitionsResponse(w: Writer, s: Draft<CreatePartitionsRespo
   else w.int32(results.length)
   for (const item of results) writeCreatePartitionsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Raises the partition count of topics. The count is the new total. */

@@ -95,6 +95,7 @@ function writeCreateDelegationTokenRequestRenewer(w: Writer, s: Draft<CreateDele
   if (flex) w.compactString(principalName)
   else w.string(principalName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeCreateDelegationTokenRequest(w: Writer, s: Draft<CreateDelegationTokenRequest>, v: number): void {
@@ -117,6 +118,7 @@ function writeCreateDelegationTokenRequest(w: Writer, s: Draft<CreateDelegationT
   for (const item of renewers) writeCreateDelegationTokenRequestRenewer(w, item, v)
   w.int64(s.maxLifetimeMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readCreateDelegationTokenResponse(r: Reader, v: number): CreateDelegationTokenResponse {
@@ -200,6 +202,7 @@ function writeCreateDelegationTokenResponse(w: Writer, s: Draft<CreateDelegation
   else w.bytes(hmac)
   w.int32(s.throttleTimeMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Creates a delegation token for the caller or, from version 3 on, for another owner. */

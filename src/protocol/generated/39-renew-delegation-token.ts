@@ -43,6 +43,7 @@ function writeRenewDelegationTokenRequest(w: Writer, s: Draft<RenewDelegationTok
   else w.bytes(hmac)
   w.int64(s.renewPeriodMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readRenewDelegationTokenResponse(r: Reader, v: number): RenewDelegationTokenResponse {
@@ -72,6 +73,7 @@ function writeRenewDelegationTokenResponse(w: Writer, s: Draft<RenewDelegationTo
   w.int64At(at1 + 2, s.expiryTimestampMs ?? 0)
   w.int32At(at1 + 10, s.throttleTimeMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Extends the life of a delegation token. */

@@ -43,6 +43,7 @@ function writeExpireDelegationTokenRequest(w: Writer, s: Draft<ExpireDelegationT
   else w.bytes(hmac)
   w.int64(s.expiryTimePeriodMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readExpireDelegationTokenResponse(r: Reader, v: number): ExpireDelegationTokenResponse {
@@ -72,6 +73,7 @@ function writeExpireDelegationTokenResponse(w: Writer, s: Draft<ExpireDelegation
   w.int64At(at1 + 2, s.expiryTimestampMs ?? 0)
   w.int32At(at1 + 10, s.throttleTimeMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Changes when a delegation token expires; a negative period ends it at once. */

@@ -88,6 +88,7 @@ function writeDescribeDelegationTokenRequestOwner(w: Writer, s: Draft<DescribeDe
   if (flex) w.compactString(principalName)
   else w.string(principalName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeDelegationTokenRequest(w: Writer, s: Draft<DescribeDelegationTokenRequest>, v: number): void {
@@ -102,6 +103,7 @@ function writeDescribeDelegationTokenRequest(w: Writer, s: Draft<DescribeDelegat
     for (const item of owners) writeDescribeDelegationTokenRequestOwner(w, item, v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeDelegationTokenResponseRenewer(r: Reader, v: number): DescribeDelegationTokenResponseRenewer {
@@ -199,6 +201,7 @@ function writeDescribeDelegationTokenResponseRenewer(w: Writer, s: Draft<Describ
   if (flex) w.compactString(principalName)
   else w.string(principalName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeDelegationTokenResponseToken(w: Writer, s: Draft<DescribeDelegationTokenResponseToken>, v: number): void {
@@ -234,6 +237,7 @@ function writeDescribeDelegationTokenResponseToken(w: Writer, s: Draft<DescribeD
   else w.int32(renewers.length)
   for (const item of renewers) writeDescribeDelegationTokenResponseRenewer(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeDelegationTokenResponse(w: Writer, s: Draft<DescribeDelegationTokenResponse>, v: number): void {
@@ -245,6 +249,7 @@ function writeDescribeDelegationTokenResponse(w: Writer, s: Draft<DescribeDelega
   for (const item of tokens) writeDescribeDelegationTokenResponseToken(w, item, v)
   w.int32(s.throttleTimeMs ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Delegation tokens by owner. */

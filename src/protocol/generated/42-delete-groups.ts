@@ -49,6 +49,7 @@ function writeDeleteGroupsRequest(w: Writer, s: Draft<DeleteGroupsRequest>, v: n
     else w.string(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDeleteGroupsResponseResult(r: Reader, v: number): DeleteGroupsResponseResult {
@@ -97,6 +98,7 @@ function writeDeleteGroupsResponseResult(w: Writer, s: Draft<DeleteGroupsRespons
   else w.string(groupId)
   w.int16(s.errorCode ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDeleteGroupsResponse(w: Writer, s: Draft<DeleteGroupsResponse>, v: number): void {
@@ -107,6 +109,7 @@ function writeDeleteGroupsResponse(w: Writer, s: Draft<DeleteGroupsResponse>, v:
   else w.int32(results.length)
   for (const item of results) writeDeleteGroupsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Deletes empty groups with their offsets. */

@@ -97,6 +97,7 @@ function writeElectLeadersRequestTopicPartition(w: Writer, s: Draft<ElectLeaders
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeElectLeadersRequest(w: Writer, s: Draft<ElectLeadersRequest>, v: number): void {
@@ -117,6 +118,7 @@ function writeElectLeadersRequest(w: Writer, s: Draft<ElectLeadersRequest>, v: n
   }
   w.int32(s.timeoutMs ?? 60000)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readElectLeadersResponsePartitionResult(r: Reader, v: number): ElectLeadersResponsePartitionResult {
@@ -193,6 +195,7 @@ function writeElectLeadersResponsePartitionResult(w: Writer, s: Draft<ElectLeade
   if (flex) w.compactNullableString(errorMessage)
   else w.nullableString(errorMessage)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeElectLeadersResponseReplicaElectionResult(w: Writer, s: Draft<ElectLeadersResponseReplicaElectionResult>, v: number): void {
@@ -205,6 +208,7 @@ function writeElectLeadersResponseReplicaElectionResult(w: Writer, s: Draft<Elec
   else w.int32(partitionResult.length)
   for (const item of partitionResult) writeElectLeadersResponsePartitionResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeElectLeadersResponse(w: Writer, s: Draft<ElectLeadersResponse>, v: number): void {
@@ -220,6 +224,7 @@ function writeElectLeadersResponse(w: Writer, s: Draft<ElectLeadersResponse>, v:
   else w.int32(replicaElectionResults.length)
   for (const item of replicaElectionResults) writeElectLeadersResponseReplicaElectionResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Triggers leader election, preferred (0) or unclean (1). */

@@ -112,6 +112,7 @@ function writeIncrementalAlterConfigsRequestConfig(w: Writer, s: Draft<Increment
   if (flex) w.compactNullableString(value)
   else w.nullableString(value)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeIncrementalAlterConfigsRequestResource(w: Writer, s: Draft<IncrementalAlterConfigsRequestResource>, v: number): void {
@@ -125,6 +126,7 @@ function writeIncrementalAlterConfigsRequestResource(w: Writer, s: Draft<Increme
   else w.int32(configs.length)
   for (const item of configs) writeIncrementalAlterConfigsRequestConfig(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeIncrementalAlterConfigsRequest(w: Writer, s: Draft<IncrementalAlterConfigsRequest>, v: number): void {
@@ -135,6 +137,7 @@ function writeIncrementalAlterConfigsRequest(w: Writer, s: Draft<IncrementalAlte
   for (const item of resources) writeIncrementalAlterConfigsRequestResource(w, item, v)
   w.bool(s.validateOnly ?? false)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readIncrementalAlterConfigsResponseResult(r: Reader, v: number): IncrementalAlterConfigsResponseResult {
@@ -193,6 +196,7 @@ function writeIncrementalAlterConfigsResponseResult(w: Writer, s: Draft<Incremen
   if (flex) w.compactString(resourceName)
   else w.string(resourceName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeIncrementalAlterConfigsResponse(w: Writer, s: Draft<IncrementalAlterConfigsResponse>, v: number): void {
@@ -203,6 +207,7 @@ function writeIncrementalAlterConfigsResponse(w: Writer, s: Draft<IncrementalAlt
   else w.int32(responses.length)
   for (const item of responses) writeIncrementalAlterConfigsResponseResult(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Changes single settings: set 0, delete 1, append 2, subtract 3 (KIP-339). */

@@ -95,6 +95,7 @@ function writeDescribeClientQuotasRequestComponent(w: Writer, s: Draft<DescribeC
   if (flex) w.compactNullableString(match)
   else w.nullableString(match)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeClientQuotasRequest(w: Writer, s: Draft<DescribeClientQuotasRequest>, v: number): void {
@@ -105,6 +106,7 @@ function writeDescribeClientQuotasRequest(w: Writer, s: Draft<DescribeClientQuot
   for (const item of components) writeDescribeClientQuotasRequestComponent(w, item, v)
   w.bool(s.strict ?? false)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readDescribeClientQuotasResponseEntity(r: Reader, v: number): DescribeClientQuotasResponseEntity {
@@ -197,6 +199,7 @@ function writeDescribeClientQuotasResponseEntity(w: Writer, s: Draft<DescribeCli
   if (flex) w.compactNullableString(entityName)
   else w.nullableString(entityName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeClientQuotasResponseValue(w: Writer, s: Draft<DescribeClientQuotasResponseValue>, v: number): void {
@@ -206,6 +209,7 @@ function writeDescribeClientQuotasResponseValue(w: Writer, s: Draft<DescribeClie
   else w.string(key)
   w.float64(s.value ?? 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeClientQuotasResponseEntry(w: Writer, s: Draft<DescribeClientQuotasResponseEntry>, v: number): void {
@@ -219,6 +223,7 @@ function writeDescribeClientQuotasResponseEntry(w: Writer, s: Draft<DescribeClie
   else w.int32(values.length)
   for (const item of values) writeDescribeClientQuotasResponseValue(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeDescribeClientQuotasResponse(w: Writer, s: Draft<DescribeClientQuotasResponse>, v: number): void {
@@ -239,6 +244,7 @@ function writeDescribeClientQuotasResponse(w: Writer, s: Draft<DescribeClientQuo
     for (const item of entries) writeDescribeClientQuotasResponseEntry(w, item, v)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Quotas by user, client id or address (KIP-546). */

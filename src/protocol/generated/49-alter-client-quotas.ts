@@ -134,6 +134,7 @@ function writeAlterClientQuotasRequestEntity(w: Writer, s: Draft<AlterClientQuot
   if (flex) w.compactNullableString(entityName)
   else w.nullableString(entityName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterClientQuotasRequestOp(w: Writer, s: Draft<AlterClientQuotasRequestOp>, v: number): void {
@@ -145,6 +146,7 @@ function writeAlterClientQuotasRequestOp(w: Writer, s: Draft<AlterClientQuotasRe
   w.view.setFloat64(at2, s.value ?? 0)
   w.view.setUint8(at2 + 8, (s.remove ?? false) ? 1 : 0)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterClientQuotasRequestEntry(w: Writer, s: Draft<AlterClientQuotasRequestEntry>, v: number): void {
@@ -158,6 +160,7 @@ function writeAlterClientQuotasRequestEntry(w: Writer, s: Draft<AlterClientQuota
   else w.int32(ops.length)
   for (const item of ops) writeAlterClientQuotasRequestOp(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterClientQuotasRequest(w: Writer, s: Draft<AlterClientQuotasRequest>, v: number): void {
@@ -168,6 +171,7 @@ function writeAlterClientQuotasRequest(w: Writer, s: Draft<AlterClientQuotasRequ
   for (const item of entries) writeAlterClientQuotasRequestEntry(w, item, v)
   w.bool(s.validateOnly ?? false)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function readAlterClientQuotasResponseEntity(r: Reader, v: number): AlterClientQuotasResponseEntity {
@@ -239,6 +243,7 @@ function writeAlterClientQuotasResponseEntity(w: Writer, s: Draft<AlterClientQuo
   if (flex) w.compactNullableString(entityName)
   else w.nullableString(entityName)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterClientQuotasResponseEntry(w: Writer, s: Draft<AlterClientQuotasResponseEntry>, v: number): void {
@@ -252,6 +257,7 @@ function writeAlterClientQuotasResponseEntry(w: Writer, s: Draft<AlterClientQuot
   else w.int32(entity.length)
   for (const item of entity) writeAlterClientQuotasResponseEntity(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeAlterClientQuotasResponse(w: Writer, s: Draft<AlterClientQuotasResponse>, v: number): void {
@@ -262,6 +268,7 @@ function writeAlterClientQuotasResponse(w: Writer, s: Draft<AlterClientQuotasRes
   else w.int32(entries.length)
   for (const item of entries) writeAlterClientQuotasResponseEntry(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** Sets or removes quotas. */

@@ -130,7 +130,7 @@ function writeOffsetCommitValue(w: Writer, s: Draft<OffsetCommitValue>, v: numbe
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** A committed offset; no value means that it is gone. */

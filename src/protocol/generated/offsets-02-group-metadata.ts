@@ -152,6 +152,7 @@ function writeGroupMetadataValueMemberMetadata(w: Writer, s: Draft<GroupMetadata
   if (flex) w.compactBytes(assignment)
   else w.bytes(assignment)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeGroupMetadataValue(w: Writer, s: Draft<GroupMetadataValue>, v: number): void {
@@ -174,6 +175,7 @@ function writeGroupMetadataValue(w: Writer, s: Draft<GroupMetadataValue>, v: num
   else w.int32(members.length)
   for (const item of members) writeGroupMetadataValueMemberMetadata(w, item, v)
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** A classic group with its members; subscriptions and assignments inside are the embedded formats of JoinGroup and SyncGroup. */

@@ -184,6 +184,7 @@ function writeConsumerGroupMemberMetadataValue(w: Writer, s: Draft<ConsumerGroup
     if (has0) {
       next = w.tagsBelow(unknownTags, next, 0)
       const from = w.openTag(0)
+      w.int8(1)
       writeConsumerGroupMemberMetadataValueClassicMemberMetadata(w, s.classicMemberMetadata ?? nothing, v)
       w.closeTag(from)
     }

@@ -153,6 +153,7 @@ function writeTransactionLogValueTransactionPartition(w: Writer, s: Draft<Transa
     w.int32(item)
   }
   if (flex) w.unknownTags(s.unknownTags)
+  else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 function writeTransactionLogValue(w: Writer, s: Draft<TransactionLogValue>, v: number): void {
@@ -218,7 +219,7 @@ function writeTransactionLogValue(w: Writer, s: Draft<TransactionLogValue>, v: n
       }
       w.tagsBelow(unknownTags, next, Infinity)
     }
-  }
+  } else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
 
 /** State of one transactional id, in __transaction_state. */

@@ -156,6 +156,26 @@ test('a tagged field of any size gets its size in front', () => {
   }
 })
 
+test('the buffer may grow before any field, whatever its type', () => {
+  for (const write of [
+    (w: Writer) => w.bool(true),
+    (w: Writer) => w.uvarint(1),
+    (w: Writer) => w.int8(1),
+    (w: Writer) => w.float64(1),
+    (w: Writer) => w.bigint64(1n),
+    (w: Writer) => w.compactString('x'),
+    (w: Writer) => w.uuid(zeroUuid),
+  ]) {
+    const roomy = new Writer(4096)
+    const tight = new Writer(1)
+    for (let i = 0; i < 100; i++) {
+      write(roomy)
+      write(tight)
+    }
+    assert.deepEqual(tight.finish(), roomy.finish())
+  }
+})
+
 test('a reader never reads outside its range', () => {
   const buffer = Buffer.from('0102030405', 'hex')
   const inner = new Reader(buffer, 1, 3)
