@@ -80,12 +80,17 @@ export class Brokers {
     return [...this.known].map(([nodeId, address]) => ({ nodeId, ...address })).sort((a, b) => a.nodeId - b.nodeId)
   }
 
-  /** The bootstrap servers in turn: attempt 0, 1, … of one connection; undefined when each was tried. */
-  bootstrap(attempt: number): BrokerAddress | undefined {
+  /**
+   * Where a connection to the bootstrap address goes, given what it tried in vain: the bootstrap servers, beginning with
+   * the one that answered last, then every other broker that is known. undefined when each was tried.
+   */
+  bootstrap(tried: readonly BrokerAddress[]): BrokerAddress | undefined {
+    return this.candidates().find(({ host, port }) => !tried.some((one) => one.host === host && one.port === port))
+  }
+
+  private candidates(): BrokerAddress[] {
     const { bootstrap } = this.options
-    if (attempt >= bootstrap.length) return undefined
-    if (attempt > 0) this.next++ // the one before did not answer: begin with another from now on
-    return bootstrap[this.next % bootstrap.length]
+    return [...bootstrap.slice(this.next), ...bootstrap.slice(0, this.next), ...this.all()]
   }
 
   /** A broker's address, waited for while Metadata is asked; undefined if it stays unknown for `timeoutMs`. */
@@ -168,13 +173,13 @@ export class Brokers {
   private async connect(): Promise<RequestLink> {
     const { runtime, pool, bootstrap, dialTimeoutMs: timeoutMs } = this.options
     let failure = new Error('no bootstrap server is configured')
-    for (let i = 0; i < bootstrap.length + this.known.size; i++) {
-      const address =
-        i < bootstrap.length ? bootstrap[(this.next + i) % bootstrap.length] : this.all()[i - bootstrap.length]
-      if (address === undefined || this.stopped) continue
+    for (const address of this.candidates()) {
+      if (this.stopped) break
       try {
         const { host, port } = address
-        return await RequestLink.open(runtime, pool, { host, port, timeoutMs, clientId: 'headgate' })
+        const link = await RequestLink.open(runtime, pool, { host, port, timeoutMs, clientId: 'headgate' })
+        this.next = Math.max(0, bootstrap.indexOf(address))
+        return link
       } catch (error) {
         failure = error as Error
       }

@@ -25,7 +25,10 @@ export async function drainConnections(
     const last = nodeId === nodeIds.at(-1)
     if (!last) await pause(runtime, Math.min(BETWEEN_BROKERS_MS, until - runtime.now()))
   }
-  while (open.size > 0 && runtime.now() < until) await pause(runtime, POLL_MS)
+  while (open.size > 0 && runtime.now() < until) {
+    await pause(runtime, POLL_MS)
+    for (const connection of [...open]) connection.drain()
+  }
 }
 
 function letGo(connection: Connection): void {

@@ -10,7 +10,7 @@ import { GroupBindings } from '../instances/group-bindings.ts'
 import { Instances } from '../instances/registry.ts'
 import { isLoopbackAddress } from '../instances/token.ts'
 import { ChunkPool } from '../net/chunk-pool.ts'
-import { Connection, type ConnectionContext, type ConnectionLimits } from '../pipeline/connection.ts'
+import { Connection, type ConnectionContext, type ConnectionLimits, type Target } from '../pipeline/connection.ts'
 import type { Handler } from '../pipeline/handler.ts'
 import { compilePlans, type Plans } from '../pipeline/plan.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
@@ -232,7 +232,7 @@ class Proxy implements RunningProxy {
         instances: this.instances,
         listener: listener.name,
         nodeId,
-        target: (attempt) => this.target(listener, nodeId, attempt),
+        target: (tried) => this.target(listener, nodeId, tried),
         onClose: (connection) => this.open_.delete(connection),
       }
       this.contexts.set(key, context)
@@ -241,14 +241,14 @@ class Proxy implements RunningProxy {
   }
 
   /** Where a connection to this port goes. A node is dialled once; bootstrap servers are tried in turn. */
-  private target(listener: ListenerConfig, nodeId: number, attempt: number) {
-    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap(attempt)
-    if (attempt > 0) return undefined
+  private target(listener: ListenerConfig, nodeId: number, tried: readonly Target[]) {
+    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap(tried)
+    if (tried.length > 0) return undefined
     return listener.dial.get(nodeId) ?? this.brokers.lookup(nodeId, this.limits.dialTimeoutMs)
   }
 
   private dialAddress(listener: ListenerConfig, nodeId: number) {
-    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap(0)
+    if (nodeId === BOOTSTRAP) return this.brokers.bootstrap([])
     return listener.dial.get(nodeId) ?? this.brokers.address(nodeId)
   }
 

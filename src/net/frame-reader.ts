@@ -12,6 +12,8 @@ const SCRATCH_BYTES = 64 * 1024
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
 /** Below this, a split frame gets a buffer of its own size instead of a chunk. */
 const SMALL_BYTES = 16 * 1024
+/** Size, api key, version, correlation id and the length of the client id: what "the header" of the time-outs means. */
+const HEADER_BYTES = 14
 
 export interface FrameSink {
   /** A whole frame in `bytes[at, at + total)`, size field included. The bytes are lent: gone when this returns. */
@@ -47,13 +49,19 @@ export class FrameReader {
     this.pool = pool
   }
 
-  /** A frame has begun and its size field is incomplete or just read: the "header" of the progress time-outs. */
+  /** A frame has begun and not even its header is here, for which there is a time-out of its own. */
   get waitsForHeader(): boolean {
-    return this.sizing
+    return this.frame !== undefined && !this.streaming && (this.sizing || this.have < HEADER_BYTES)
   }
 
   get incomplete(): boolean {
     return this.frame !== undefined
+  }
+
+  /** Nothing was read for `ms` because we paused: the times move on by as much. */
+  shift(ms: number): void {
+    if (this.partialSince !== 0) this.partialSince += ms
+    this.lastByteAt += ms
   }
 
   /** Stops for good: whatever arrives from now on is dropped. */

@@ -13,15 +13,18 @@ import { Ring } from '../net/ring.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Socket } from '../runtime/socket.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { CloseReason, Meter, PausedFor } from '../telemetry/meter.ts'
-import { closeReasonOf } from './close-reason.ts'
+import type { CloseReason, Meter } from '../telemetry/meter.ts'
+import { closeReasonOf, describeError, logClose } from './close-reason.ts'
 import type { Exchange } from './exchange.ts'
 import type { Frame } from './frame.ts'
 import { own } from './frame.ts'
 import type { Outcome } from './handler.ts'
+import { hangUp } from './hang-up.ts'
 import { Holds } from './holds.ts'
 import type { Instance, InstanceConnection, InstanceRegistry } from './instance.ts'
+import { slowBroker, slowClient } from './overdue.ts'
 import { OwnRequests, type Reply } from './own-requests.ts'
+import { Pause } from './pauses.ts'
 import type { Plans } from './plan.ts'
 import { RequestSide } from './request-side.ts'
 import { ResponseSide } from './response-side.ts'
@@ -56,10 +59,10 @@ export interface ConnectionContext {
   readonly listener: string
   readonly nodeId: number
   /**
-   * Where to dial; asked again after a failed attempt. undefined: nowhere (left). A promise while a broker that is not
-   * known yet is looked up.
+   * Where to dial, given what was tried in vain; undefined: nowhere (left). A promise while a broker that is not known
+   * yet is looked up.
    */
-  target(attempt: number): Target | undefined | Promise<Target | undefined>
+  target(tried: readonly Target[]): Target | undefined | Promise<Target | undefined>
   onClose(connection: Connection): void
 }
 
@@ -90,15 +93,16 @@ export class Connection implements InstanceConnection {
   closed: CloseReason | undefined
   private cause: CloseReason | undefined
   private dialled: Socket | undefined
-  private clientPaused: PausedFor | undefined
-  private clientPausedAt = 0
-  private upstreamPausedAt = 0
+  private readonly clientPause: Pause
+  private readonly upstreamPause: Pause
+  /** Bytes of replies that wait for their turn. */
+  private parkedBytes = 0
   private clientEnded = false
   private upstreamEnded = false
   private endedClient = false
   private endedUpstream = false
   private halfClosedAt = 0
-  private attempts = 0
+  private readonly tried: Target[] = []
 
   constructor(id: number, client: Socket, context: ConnectionContext) {
     this.id = id
@@ -112,6 +116,8 @@ export class Connection implements InstanceConnection {
     this.responses = new ResponseSide(this)
     this.holds = new Holds(context.runtime, (exchange) => this.requests.again(exchange))
     this.own = new OwnRequests(this)
+    this.clientPause = new Pause(context.runtime, context.meter, this.requests.reader)
+    this.upstreamPause = new Pause(context.runtime, context.meter, this.responses.reader)
     this.openedAt = context.runtime.now()
     this.instance = context.instances.opened(this)
     context.meter.opened()
@@ -139,17 +145,28 @@ export class Connection implements InstanceConnection {
   /** A second connection to the same broker; the caller closes it. */
   async side(): Promise<RequestLink | 'cannot-authenticate'> {
     if (this.authenticates) return 'cannot-authenticate'
-    const target = await this.context.target(0)
+    const target = await this.context.target([])
     if (target === undefined) throw new Error(`no address is known for node ${this.nodeId}`)
     const { runtime, pool, limits } = this.context
     return RequestLink.open(runtime, pool, { ...target, timeoutMs: limits.dialTimeoutMs, clientId: this.clientId })
   }
 
   finish(exchange: Exchange, outcome: Outcome): void {
-    if (this.closed !== undefined) return
-    if (exchange.stage === 'request') this.requests.finish(exchange, outcome)
-    else this.responses.finish(exchange, outcome)
-    this.settle()
+    if (this.closed !== undefined || !exchange.taken) return
+    this.guard(() => {
+      if (exchange.stage === 'request') this.requests.finish(exchange, outcome)
+      else this.responses.finish(exchange, outcome)
+      this.settle()
+    })
+  }
+
+  /** A bug met outside a socket's event costs this connection, as one met inside does. */
+  private guard(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.close(closeReasonOf(error as Error, 'internal_error'), describeError(error as Error))
+    }
   }
 
   /** Sends a reply when its turn comes: now if it is the oldest owed, else it is parked. */
@@ -159,13 +176,19 @@ export class Connection implements InstanceConnection {
     exchange.complete = true
     exchange.stage = 'response'
     if (this.order.peek() !== exchange) {
-      exchange.parked = [{ buffer: own(frame).bytes, length: frame.total }]
+      this.park(exchange, own(frame).bytes, frame.total)
       return
     }
     frame.bytes.writeInt32BE(exchange.correlationId, frame.at + 4)
     if (frame.owned) this.toClient.push(frame.bytes, frame.total)
     else this.toClient.lend(frame.bytes, frame.at, frame.at + frame.total)
     this.replied()
+  }
+
+  /** Keeps a piece of a reply that may not go yet. */
+  park(exchange: Exchange, buffer: Buffer, length: number): void {
+    ;(exchange.parked ??= []).push({ buffer, length })
+    this.parkedBytes += length
   }
 
   /** The oldest reply is complete: others that were waiting for it go now. */
@@ -184,7 +207,10 @@ export class Connection implements InstanceConnection {
     const pieces = head.parked ?? []
     head.parked = undefined
     pieces[0]?.buffer.writeInt32BE(head.correlationId, 4)
-    for (const { buffer, length } of pieces) this.toClient.push(buffer, length)
+    for (const { buffer, length } of pieces) {
+      this.parkedBytes -= length
+      this.toClient.push(buffer, length)
+    }
   }
 
   /** Closes both sides; `detail` says what happened and is logged. */
@@ -192,50 +218,22 @@ export class Connection implements InstanceConnection {
     if (this.closed !== undefined) return
     this.closed = reason
     this.toClient.flush()
+    if (this.upstream !== undefined && !this.requests.isStreaming) this.toUpstream.flush()
     const { context } = this
-    this.unpauseClient()
-    this.unpauseUpstream()
+    this.clientPause.end(this.client)
+    this.upstreamPause.end(undefined)
     this.requests.reader.stop()
     this.responses.reader.stop()
     this.holds.clear()
     this.toUpstream.drop()
     context.meter.inFlight(-this.sent.length)
     this.own.fail(`the connection closed: ${reason}`)
-    for (const handler of context.plans.handlers) handler.onClose?.(this)
-    this.hangUp(reset)
+    hangUp(context.runtime, this.client, this.dialled, reset, this.requests.isStreaming)
     context.meter.closed(reason)
     context.instances.closed(this)
-    this.report(reason, detail)
+    logClose(this, reason, detail)
     context.onClose(this)
-  }
-
-  /** What was written is still sent: a FIN behind it, and a deadline for a peer that does not answer it. */
-  private hangUp(reset: boolean): void {
-    this.dialled?.destroy(reset)
-    if (reset) {
-      this.client.destroy(true)
-      return
-    }
-    this.client.resume()
-    this.client.end()
-    this.context.runtime.timer(lingerMs, () => this.client.destroy())
-  }
-
-  private report(reason: CloseReason, detail: string): void {
-    const { log, runtime } = this.context
-    const fields = {
-      connection: this.id,
-      listener: this.listener,
-      node: this.nodeId,
-      client: `${this.client.remoteAddress}:${this.client.remotePort}`,
-      clientId: this.clientId,
-      reason,
-      requests: this.requestCount,
-      seconds: Math.round(runtime.now() - this.openedAt) / 1000,
-      ...(detail === '' ? {} : { detail }),
-    }
-    if (normalReasons.has(reason)) log.info(fields, 'connection closed')
-    else log.warn(fields, `connection closed: ${detail === '' ? reason : detail}`)
+    for (const handler of context.plans.handlers) this.guard(() => handler.onClose?.(this))
   }
 
   /** The resume loop. */
@@ -247,60 +245,51 @@ export class Connection implements InstanceConnection {
     this.responses.record()
     this.balance()
     this.carryEnds()
-    if (this.draining && this.order.length === 0) this.close('drained')
+    if (this.draining && this.isIdle()) this.close('drained')
+  }
+
+  /** Nothing is owed to either side, and everything sent was taken. */
+  private isIdle(): boolean {
+    const owed = this.order.length > 0 || this.requests.pending
+    return !owed && this.toClient.pendingBytes === 0 && (this.upstream?.pendingBytes ?? 0) === 0
   }
 
   private balance(): void {
     const { limits } = this.context
-    if (this.toUpstream.pendingBytes > limits.bufferedBytes) this.pauseClient('upstream')
-    else if (this.holds.size >= limits.holdFrames) this.pauseClient('hold')
-    else if (this.order.length >= limits.inFlight) this.pauseClient('upstream')
-    else this.unpauseClient()
-    if (this.toClient.pendingBytes > limits.bufferedBytes) this.pauseUpstream()
-    else this.unpauseUpstream()
+    if (this.toUpstream.pendingBytes > limits.bufferedBytes) this.clientPause.begin(this.client, 'upstream')
+    else if (this.requests.mustRead) this.clientPause.end(this.client)
+    else if (this.requests.readWhileTaken > limits.holdFrames) this.clientPause.begin(this.client, 'hold')
+    else if (this.order.length >= limits.inFlight) this.clientPause.begin(this.client, 'upstream')
+    else if (this.draining && !this.requests.isStreaming) this.clientPause.begin(this.client, 'hold')
+    else this.clientPause.end(this.client)
+    if (this.toClient.pendingBytes > limits.bufferedBytes) this.upstreamPause.begin(this.upstream, 'downstream')
+    else if (this.parkedBytes > limits.bufferedBytes && this.isHeldUp()) this.upstreamPause.begin(this.upstream, 'hold')
+    else this.upstreamPause.end(this.upstream)
   }
 
-  private pauseClient(what: PausedFor): void {
-    if (this.clientPaused !== undefined) return
-    this.clientPaused = what
-    this.clientPausedAt = this.context.runtime.now()
-    this.client.pause()
+  /** Replies wait for a handler, which does not wait for the broker: nothing more need be read until it is done. */
+  private isHeldUp(): boolean {
+    return this.order.peek()?.taken === true && this.own.size === 0
   }
 
-  private unpauseClient(): void {
-    if (this.clientPaused === undefined) return
-    const now = this.context.runtime.now()
-    this.context.meter.paused(this.clientPaused, (now - this.clientPausedAt) / 1000)
-    this.clientPaused = undefined
-    this.requests.reader.lastByteAt = now
-    this.client.resume()
-  }
-
-  private pauseUpstream(): void {
-    if (this.upstreamPausedAt !== 0 || this.upstream === undefined) return
-    this.upstreamPausedAt = this.context.runtime.now()
-    this.upstream.pause()
-  }
-
-  private unpauseUpstream(): void {
-    if (this.upstreamPausedAt === 0) return
-    const now = this.context.runtime.now()
-    this.context.meter.paused('downstream', (now - this.upstreamPausedAt) / 1000)
-    this.upstreamPausedAt = 0
-    this.responses.reader.lastByteAt = now
-    this.upstream?.resume()
-  }
-
+  /** Half-closes go to the other side, behind everything that is still to be sent there. */
   private carryEnds(): void {
-    if (this.clientEnded && !this.endedUpstream && this.holds.size === 0 && this.upstream !== undefined) {
+    if (this.clientEnded && !this.endedUpstream && this.upstream !== undefined && this.allSent()) {
       this.endedUpstream = true
       this.upstream.end()
     }
-    if (this.upstreamEnded && !this.endedClient) {
+    if (this.upstreamEnded && !this.endedClient && this.responses.takenCount === 0) {
       this.endedClient = true
       this.client.end()
     }
-    if (this.clientEnded && this.upstreamEnded) this.close(this.cause ?? 'client_closed')
+    // A client that still reads is left to itself: its socket closes when it has everything.
+    if (this.endedClient && this.clientEnded && this.client.pendingBytes === 0)
+      this.close(this.cause ?? 'client_closed')
+  }
+
+  /** A client that ended inside a request ends it upstream too: what waits behind can never be sent. */
+  private allSent(): boolean {
+    return this.requests.isStreaming || (!this.requests.pending && this.own.size === 0)
   }
 
   onClientEnd(): void {
@@ -324,7 +313,7 @@ export class Connection implements InstanceConnection {
   onClientClose(error: NodeJS.ErrnoException | undefined): void {
     if (this.closed !== undefined) return
     const reason = error === undefined ? (this.cause ?? 'client_closed') : closeReasonOf(error, 'client_error')
-    this.close(reason, error === undefined ? '' : describe(error), error !== undefined)
+    this.close(reason, error === undefined ? '' : describeError(error), error !== undefined)
   }
 
   onUpstreamClose(error: NodeJS.ErrnoException | undefined): void {
@@ -333,10 +322,11 @@ export class Connection implements InstanceConnection {
       void this.dial(error)
       return
     }
-    const reason = error === undefined ? (this.cause ?? 'broker_closed') : closeReasonOf(error, 'broker_error')
+    const reason =
+      error === undefined ? (this.cause ?? 'broker_closed') : closeReasonOf(error, 'broker_error', 'malformed_response')
     this.close(
       reason,
-      error === undefined ? '' : `broker ${this.upstreamAddress}: ${describe(error)}`,
+      error === undefined ? '' : `broker ${this.upstreamAddress}: ${describeError(error)}`,
       error !== undefined,
     )
   }
@@ -352,32 +342,28 @@ export class Connection implements InstanceConnection {
 
   private async dial(failure?: Error): Promise<void> {
     const { runtime, limits } = this.context
-    const found = this.context.target(this.attempts++)
-    const target = found instanceof Promise ? await found : found
-    if (this.closed !== undefined) return
-    if (target === undefined) {
-      this.close('broker_unreachable', failure === undefined ? 'no broker address is known' : failure.message)
-      return
+    try {
+      const found = this.context.target(this.tried)
+      const target = found instanceof Promise ? await found : found
+      if (this.closed !== undefined) return
+      if (target === undefined) {
+        this.close('broker_unreachable', failure === undefined ? 'no broker address is known' : failure.message)
+        return
+      }
+      this.tried.push(target)
+      this.dialled = runtime.dial({ ...target, timeoutMs: limits.dialTimeoutMs }, this.responses)
+    } catch (error) {
+      this.close('broker_unreachable', describeError(error as Error)) // an address that nobody can dial
     }
-    this.dialled = runtime.dial({ ...target, timeoutMs: limits.dialTimeoutMs }, this.responses)
   }
 
   /** Looks for what has taken too long. Called about once a second. */
   sweep(now: number): void {
     const { limits } = this.context
-    const client = this.clientPaused === undefined ? this.requests.reader : undefined
-    if (client?.incomplete === true) {
-      if (client.waitsForHeader && now - client.partialSince > limits.headerTimeoutMs)
-        return this.close(
-          'progress_timeout',
-          `the client sent less than a frame's size in ${limits.headerTimeoutMs} ms`,
-        )
-      if (now - client.lastByteAt > limits.progressTimeoutMs)
-        return this.close('progress_timeout', `no byte of a begun request in ${limits.progressTimeoutMs} ms`)
-    }
-    const broker = this.upstreamPausedAt === 0 ? this.responses.reader : undefined
-    if (broker?.incomplete === true && now - broker.lastByteAt > limits.progressTimeoutMs)
-      return this.close('progress_timeout', `no byte of a begun answer in ${limits.progressTimeoutMs} ms`)
+    const late =
+      (this.clientPause.active ? undefined : slowClient(this.requests.reader, limits, now)) ??
+      (this.upstreamPause.active ? undefined : slowBroker(this.responses.reader, limits, now))
+    if (late !== undefined) return this.close(late.reason, late.detail)
     if (this.halfClosedAt !== 0 && now - this.halfClosedAt > limits.progressTimeoutMs)
       return this.close(this.cause ?? 'client_closed')
     if (limits.idleTimeoutMs > 0 && this.order.length === 0 && now - this.lastActivity() > limits.idleTimeoutMs)
@@ -388,24 +374,9 @@ export class Connection implements InstanceConnection {
     return Math.max(this.openedAt, this.requests.reader.lastByteAt, this.responses.reader.lastByteAt)
   }
 
-  /** No new requests; closes as soon as nothing is owed any more. */
+  /** Reads no new requests, and closes as soon as nothing is owed any more; to be called again until it has. */
   drain(): void {
     this.draining = true
-    this.settle()
+    this.guard(() => this.settle())
   }
-}
-
-/** How long a closed client may take to answer our FIN before it is dropped. */
-const lingerMs = 2000
-
-const normalReasons: ReadonlySet<CloseReason> = new Set([
-  'client_closed',
-  'broker_closed',
-  'idle_timeout',
-  'drained',
-  'shutdown',
-])
-
-function describe(error: NodeJS.ErrnoException): string {
-  return error.code === undefined ? error.message : `${error.code} (${error.message})`
 }

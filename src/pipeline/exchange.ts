@@ -38,7 +38,11 @@ export class Exchange {
   complete = false
   /** Replied to without the broker: what the broker still sends is dropped. */
   abandoned = false
-  /** Requests in the same lane keep their order; see `hold`. */
+  /** A handler has taken it and will end it by `finish`. */
+  taken = false
+  /** Its place among the client's requests on this connection, from 1; 0 for our own. */
+  number = 0
+  /** Requests in the same lane keep their order; see `hold`. Those named by several handlers add up. */
   lanes: readonly string[] = noLanes
   /** How far the handlers have come. */
   step = 0
@@ -80,7 +84,7 @@ export class Exchange {
     this.states.set(handler, state)
   }
 
-  /** Ends what a handler has begun with `taken`. On a dead connection it does nothing. */
+  /** Ends what a handler has begun with `taken`. Does nothing on a dead connection, or where it was ended before. */
   finish(outcome: Outcome): void {
     this.connection.finish(this, outcome)
   }
@@ -91,14 +95,19 @@ export class Exchange {
    * @param deadlineMs after this long, `outcome` happens by itself
    */
   hold(lanes: readonly string[], deadlineMs: number, outcome: Outcome): void {
-    this.lanes = lanes
+    this.addLanes(lanes)
     this.connection.holds.add(this, deadlineMs, outcome)
   }
 
   /** @returns whether the request has to wait behind a held one; it is then asked about again (`onRequest`) when free */
   queue(lanes: readonly string[]): boolean {
-    this.lanes = lanes
+    this.addLanes(lanes)
     return this.connection.holds.queue(this)
+  }
+
+  private addLanes(lanes: readonly string[]): void {
+    const more = lanes.filter((lane) => !this.lanes.includes(lane))
+    if (more.length > 0) this.lanes = [...this.lanes, ...more]
   }
 }
 

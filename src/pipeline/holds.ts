@@ -1,6 +1,7 @@
 /**
  * Requests held back on one connection, and those that wait behind them because they share a lane (for example
- * `topic:orders`). Invariant: within a lane, requests go upstream in the order in which the client sent them.
+ * `topic:orders`). Invariant: within a lane, requests go upstream in the order in which the client sent them, so a
+ * request keeps its lanes until it has gone, however many handlers hold it one after the other.
  */
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Exchange } from './exchange.ts'
@@ -8,7 +9,8 @@ import type { Outcome } from './handler.ts'
 
 interface Hold {
   readonly exchange: Exchange
-  /** undefined: not held itself, but waiting behind another one. */
+  /** Waits behind another one, and is asked about again when it is free. */
+  queued: boolean
   timer: Timer | undefined
 }
 
@@ -28,20 +30,27 @@ export class Holds {
   }
 
   add(exchange: Exchange, deadlineMs: number, outcome: Outcome): void {
-    const timer = this.runtime.timer(deadlineMs, () => exchange.finish(outcome))
-    const known = this.waiting.find((hold) => hold.exchange === exchange)
-    if (known !== undefined) known.timer = timer
-    else this.waiting.push({ exchange, timer })
+    const hold = this.find(exchange) ?? this.push(exchange)
+    hold.queued = false
+    hold.timer?.cancel()
+    hold.timer = this.runtime.timer(deadlineMs, () => exchange.finish(outcome))
   }
 
   queue(exchange: Exchange): boolean {
-    const index = this.waiting.findIndex((hold) => hold.exchange === exchange)
-    const blocked = this.blocked(exchange, index < 0 ? this.waiting.length : index)
-    if (blocked && index < 0) this.waiting.push({ exchange, timer: undefined })
+    const known = this.waiting.findIndex((hold) => hold.exchange === exchange)
+    const blocked = this.blocked(exchange, known < 0 ? this.waiting.length : known)
+    if (blocked) (this.waiting[known] ?? this.push(exchange)).queued = true
     return blocked
   }
 
-  /** The hold of an exchange has ended: whoever waited only for it goes on, oldest first. */
+  /** The handler that held an exchange goes on with it: its deadline no longer counts. */
+  ended(exchange: Exchange): void {
+    const hold = this.find(exchange)
+    hold?.timer?.cancel()
+    if (hold !== undefined) hold.timer = undefined
+  }
+
+  /** An exchange has left: whoever waited only for it goes on, oldest first. */
   release(exchange: Exchange): void {
     const index = this.waiting.findIndex((hold) => hold.exchange === exchange)
     if (index < 0) return
@@ -49,19 +58,32 @@ export class Holds {
     this.waiting.splice(index, 1)
     for (let i = index; i < this.waiting.length; ) {
       const hold = this.waiting[i]
-      if (hold === undefined || hold.timer !== undefined || this.blocked(hold.exchange, i)) {
+      if (hold === undefined || !hold.queued || this.blocked(hold.exchange, i)) {
         i++
         continue
       }
       // It keeps its place while it is asked about again: it may be held once more, and must not lose its turn then.
+      hold.queued = false
       this.again(hold.exchange)
-      if (hold.timer === undefined && this.waiting[i] === hold) this.waiting.splice(i, 1)
+      if (this.waiting[i] !== hold) continue
+      if (hold.exchange.taken) i++
+      else this.waiting.splice(i, 1)
     }
   }
 
   clear(): void {
     for (const hold of this.waiting) hold.timer?.cancel()
     this.waiting = []
+  }
+
+  private find(exchange: Exchange): Hold | undefined {
+    return this.waiting.find((hold) => hold.exchange === exchange)
+  }
+
+  private push(exchange: Exchange): Hold {
+    const hold: Hold = { exchange, queued: false, timer: undefined }
+    this.waiting.push(hold)
+    return hold
   }
 
   private blocked(exchange: Exchange, before: number): boolean {

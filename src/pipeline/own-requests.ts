@@ -34,6 +34,11 @@ export class OwnRequests {
     return this.lastId
   }
 
+  /** Requests of ours that wait for their answer. */
+  get size(): number {
+    return this.waiters.size
+  }
+
   owns(exchange: Exchange): boolean {
     return this.waiters.has(exchange)
   }
@@ -63,7 +68,11 @@ export class OwnRequests {
     this.waiters.delete(exchange)
     const reply = own(frame)
     const headed = responseHeaderVersion(exchange.apiKey, exchange.apiVersion) === 1
-    waiter.resolve({ frame: reply, bodyAt: headed ? skipTags(reply.bytes, 8, reply.total) : 8 })
+    const bodyAt = headed ? skipTags(reply.bytes, 8, reply.total) : 8
+    if (bodyAt < 0) {
+      waiter.reject(new Error('the answer has a malformed header'))
+      this.connection.close('malformed_response', 'an answer to a request of our own has a malformed header')
+    } else waiter.resolve({ frame: reply, bodyAt })
     return true
   }
 

@@ -14,6 +14,8 @@ import { recognise } from './stranger.ts'
 
 /** Size, api key, version, correlation id and the length of the client id. */
 const SHORTEST_REQUEST_BYTES = 14
+/** A TLS record begins with 0x1603, which read as a size is 352 MiB; letters are larger still. */
+const SMALLEST_STRANGER_SIZE = 0x1603_0000
 /** Longest Fetch request that is kept so that it can be answered early at the end. */
 const KEPT_FETCH_BYTES = 64 * 1024
 
@@ -23,6 +25,8 @@ export class RequestSide implements SocketHandler, FrameSink {
   private streaming: Exchange | undefined
   /** Frames that became ready while a long one was streaming upstream. */
   private deferred: { exchange: Exchange; frame: Frame }[] = []
+  /** Requests that handlers have taken and not yet ended. */
+  private readonly taken = new Set<Exchange>()
   /** How many of the youngest entries of `sent` have not left yet. */
   private unstamped = 0
   private now = 0
@@ -58,10 +62,35 @@ export class RequestSide implements SocketHandler, FrameSink {
     this.connection.onClientClose(error)
   }
 
+  /** How many requests were read since the oldest that a handler still has, itself included; 0 if it has none. */
+  get readWhileTaken(): number {
+    if (this.taken.size === 0) return 0
+    let oldest = Infinity
+    for (const exchange of this.taken) oldest = Math.min(oldest, exchange.number)
+    return this.connection.requestCount - oldest + 1
+  }
+
+  /** Requests that are not upstream yet and not answered either. */
+  get pending(): boolean {
+    return this.taken.size > 0 || this.deferred.length > 0
+  }
+
+  /** A long request is on its way through: nothing else can go upstream before its end. */
+  get isStreaming(): boolean {
+    return this.streaming !== undefined
+  }
+
+  /** Something cannot go upstream before the client has sent the rest of a long request, so it must be read. */
+  get mustRead(): boolean {
+    return this.deferred.length > 0
+  }
+
   onSize(size: number, bytes: Buffer, at: number, available: number): boolean {
     const { limits } = this.connection.context
-    if (size >= SHORTEST_REQUEST_BYTES - 4 - 2 && size <= limits.requestBytes) return true
+    const fits = size >= SHORTEST_REQUEST_BYTES - 4 - 2 && size <= limits.requestBytes
+    if (fits && size < SMALLEST_STRANGER_SIZE) return true
     const stranger = recognise(bytes, at, available)
+    if (fits && stranger === undefined) return true
     if (stranger !== undefined) {
       if (stranger.answer !== undefined) this.connection.toClient.push(stranger.answer, stranger.answer.length)
       this.connection.close(stranger.reason, stranger.detail)
@@ -83,9 +112,10 @@ export class RequestSide implements SocketHandler, FrameSink {
   }
 
   onLongFrame(head: Buffer, total: number): 'stream' | 'gather' | 'stop' {
+    const plan = this.connection.context.plans.find(head.readInt16BE(4), head.readInt16BE(6))
+    if (plan !== undefined && plan.request.length > 0) return 'gather'
     const exchange = this.open(head, 0, head.length, total)
     if (exchange === undefined) return 'stop'
-    if (exchange.plan.request.length > 0) return 'gather'
     this.admit(exchange)
     this.send(exchange, head, 0)
     this.streaming = exchange
@@ -118,7 +148,7 @@ export class RequestSide implements SocketHandler, FrameSink {
     const { context } = connection
     const apiKey = bytes.readInt16BE(at + 4)
     const apiVersion = bytes.readInt16BE(at + 6)
-    const plan = context.plans.find(apiKey, apiVersion) ?? this.tooNewApiVersions(apiKey)
+    const plan = context.plans.find(apiKey, apiVersion) ?? this.tooNewApiVersions(apiKey, apiVersion)
     if (plan === undefined) {
       connection.close('unsupported_api', unsupported(apiKey, apiVersion))
       return undefined
@@ -127,6 +157,7 @@ export class RequestSide implements SocketHandler, FrameSink {
     connection.requestCount++
     context.meter.request(apiKey, apiVersion, total)
     const exchange = new Exchange(connection, plan, apiKey, apiVersion, bytes.readInt32BE(at + 8), total, this.now)
+    exchange.number = connection.requestCount
     if (apiKey === apiKeys.Produce) {
       const bodyAt = peekBodyStart(bytes, at + 4, end)
       const acks = bodyAt < 0 ? undefined : peekAcks(bytes, bodyAt, apiVersion, end)
@@ -142,8 +173,8 @@ export class RequestSide implements SocketHandler, FrameSink {
   }
 
   /** ApiVersions is answered in whatever version it comes (KIP-511). */
-  private tooNewApiVersions(apiKey: number) {
-    return apiKey === apiKeys.ApiVersions ? this.connection.context.plans.find(apiKey, 0) : undefined
+  private tooNewApiVersions(apiKey: number, apiVersion: number) {
+    return apiKey === apiKeys.ApiVersions && apiVersion > 0 ? this.connection.context.plans.find(apiKey, 0) : undefined
   }
 
   private introduce(bytes: Buffer, at: number, end: number): void {
@@ -172,23 +203,39 @@ export class RequestSide implements SocketHandler, FrameSink {
   private obey(exchange: Exchange, verdict: Verdict): boolean {
     if (verdict === undefined) return false
     if (verdict.kind === 'close') this.connection.close(verdict.reason, verdict.detail)
-    else if (verdict.kind === 'answer') {
-      exchange.request = undefined
-      this.connection.reply(exchange, verdict.frame)
-    } else if (exchange.request !== undefined) exchange.request = own(exchange.request)
+    else if (verdict.kind === 'answer') this.answer(exchange, verdict.frame)
+    else {
+      exchange.taken = true
+      this.taken.add(exchange)
+      if (exchange.request !== undefined) exchange.request = own(exchange.request)
+    }
     return true
+  }
+
+  private answer(exchange: Exchange, frame: Frame): void {
+    exchange.request = undefined
+    if (!exchange.noReply) this.connection.reply(exchange, frame)
+    else this.connection.close('refused_produce', 'a Produce with acks=0, which has no answer that could say so')
   }
 
   /** A handler ends what it has taken. */
   finish(exchange: Exchange, outcome: Outcome): void {
+    this.untake(exchange)
+    this.connection.holds.ended(exchange)
     if (outcome === 'forward') this.ask(exchange, exchange.step + 1)
     else this.obey(exchange, outcome)
-    this.connection.holds.release(exchange)
+    if (!exchange.taken) this.connection.holds.release(exchange)
   }
 
   /** The request waited behind a held one and is free now. */
   again(exchange: Exchange): void {
+    this.untake(exchange)
     this.ask(exchange, exchange.step)
+  }
+
+  private untake(exchange: Exchange): void {
+    exchange.taken = false
+    this.taken.delete(exchange)
   }
 
   private forward(exchange: Exchange, frame: Frame): void {
@@ -217,16 +264,17 @@ export class RequestSide implements SocketHandler, FrameSink {
     this.unstamped++
   }
 
-  /** Everything gathered so far has been given to the socket. */
+  /** Everything gathered so far has been given to the socket; of a request that streams, not yet the end. */
   stamp(): void {
-    if (this.unstamped === 0 || this.streaming !== undefined) return
+    const streaming = this.streaming === undefined || this.streaming.noReply ? 0 : 1
+    if (this.unstamped <= streaming) return
     const { sent, context } = this.connection
     const now = context.runtime.now()
-    for (let i = sent.length - this.unstamped; i < sent.length; i++) {
+    for (let i = Math.max(0, sent.length - this.unstamped); i < sent.length - streaming; i++) {
       const exchange = sent.at(i)
       if (exchange !== undefined) exchange.sentAt = now
     }
-    this.unstamped = 0
+    this.unstamped = streaming
   }
 }
 

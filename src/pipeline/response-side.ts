@@ -18,6 +18,8 @@ export class ResponseSide implements SocketHandler, FrameSink {
   private streaming: Exchange | undefined
   private scanner: Scanner | undefined
   private tail: Buffer = nothing
+  /** Answers that handlers have taken and not yet ended. */
+  takenCount = 0
   private now = 0
 
   constructor(connection: Connection) {
@@ -70,10 +72,12 @@ export class ResponseSide implements SocketHandler, FrameSink {
     const exchange = this.expected(head, 0)
     if (exchange === undefined) return 'stop'
     const { responseDepth, response } = exchange.plan
-    if (connection.own.owns(exchange) || (responseDepth === 'full' && total <= connection.context.limits.responseBytes))
-      return 'gather'
-    if (responseDepth === 'full') return this.tooLong(exchange, total) ? 'stop' : this.stream(exchange, head, total)
+    const mayGather = total <= connection.context.limits.responseBytes
     this.scanner = undefined
+    if (connection.own.owns(exchange)) return mayGather ? 'gather' : this.ownTooLong(total)
+    if (exchange.abandoned) return this.stream(exchange, head, total)
+    if (responseDepth === 'full' && mayGather) return 'gather'
+    if (responseDepth === 'full') return this.tooLong(exchange, total) ? 'stop' : this.stream(exchange, head, total)
     for (const handler of response) this.scanner ??= handler.scanner?.(exchange)
     return this.stream(exchange, head, total)
   }
@@ -83,7 +87,6 @@ export class ResponseSide implements SocketHandler, FrameSink {
     const { apiKey, apiVersion } = exchange
     const { limits, meter } = this.connection.context
     meter.undecodable(apiKey, apiVersion)
-    this.scanner = undefined
     if (!carriesAddresses(apiKey, apiVersion)) return false
     const what = `an answer to ${apiName(apiKey)} of ${total} bytes`
     this.connection.close(
@@ -91,6 +94,11 @@ export class ResponseSide implements SocketHandler, FrameSink {
       `${what} carries addresses; limits.responseBytes is ${limits.responseBytes}`,
     )
     return true
+  }
+
+  private ownTooLong(total: number): 'stop' {
+    this.connection.close('frame_too_large', `an answer of ${total} bytes to a request of our own`)
+    return 'stop'
   }
 
   private stream(exchange: Exchange, head: Buffer, total: number): 'stream' {
@@ -128,9 +136,10 @@ export class ResponseSide implements SocketHandler, FrameSink {
   }
 
   private emit(exchange: Exchange, chunk: Buffer, length: number): void {
-    if (exchange.abandoned) return
-    if (this.connection.order.peek() === exchange) this.connection.toClient.push(chunk, length)
-    else (exchange.parked ??= []).push({ buffer: chunk, length })
+    const { connection } = this
+    if (exchange.abandoned) connection.context.pool.give(chunk)
+    else if (connection.order.peek() === exchange) connection.toClient.push(chunk, length)
+    else connection.park(exchange, chunk, length)
   }
 
   /** The exchange that the answer at `at` belongs to; undefined if the connection was closed for it. */
@@ -182,11 +191,17 @@ export class ResponseSide implements SocketHandler, FrameSink {
     else if (verdict.kind === 'answer') {
       exchange.response = undefined
       this.connection.reply(exchange, verdict.frame)
-    } else if (exchange.response !== undefined) exchange.response = own(exchange.response)
+    } else {
+      exchange.taken = true
+      this.takenCount++
+      if (exchange.response !== undefined) exchange.response = own(exchange.response)
+    }
     return true
   }
 
   finish(exchange: Exchange, outcome: Outcome): void {
+    exchange.taken = false
+    this.takenCount--
     if (outcome === 'forward') this.ask(exchange, exchange.step + 1)
     else this.obey(exchange, outcome)
   }
@@ -198,7 +213,9 @@ export class ResponseSide implements SocketHandler, FrameSink {
     const now = runtime.now()
     for (const exchange of this.finished) {
       meter.response(exchange.apiKey, exchange.apiVersion, exchange.responseBytes)
-      const brokerMs = exchange.answeredAt === 0 ? 0 : exchange.answeredAt - exchange.sentAt
+      // A broker may answer, with an error, before it has read the request to its end; local answers never went there.
+      const sent = exchange.sentAt !== 0 && exchange.answeredAt >= exchange.sentAt
+      const brokerMs = sent ? exchange.answeredAt - exchange.sentAt : 0
       meter.latency(exchange.apiKey, now - exchange.receivedAt - brokerMs, brokerMs, exchange.plan.longPoll)
     }
     this.finished.length = 0

@@ -189,7 +189,7 @@ function peak(socket: Socket): number {
 }
 
 export function firstOnly(target: Target): ConnectionContext['target'] {
-  return (attempt) => (attempt === 0 ? target : undefined)
+  return (tried) => (tried.length === 0 ? target : undefined)
 }
 
 /** One instance for all. */
