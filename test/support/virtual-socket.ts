@@ -148,6 +148,8 @@ export class VirtualSocket implements Socket {
     if (this.closed || peer === undefined) return
     if (peer.closed) {
       if (this.writes.length > 0) this.fail(systemError('EPIPE', 'write'))
+      this.endSent = this.ending
+      this.maybeClose()
       return
     }
     let room = Math.min(runtime.kernelBytes - peer.inboxBytes, 1 + runtime.prng.below(runtime.kernelBytes))
