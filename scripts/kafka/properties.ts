@@ -64,6 +64,7 @@ export function nodeProperties({ id, nodes, dataFolder, listeners = [], override
     'group.initial.rebalance.delay.ms': '0',
     'group.min.session.timeout.ms': '1000',
     'group.consumer.min.session.timeout.ms': '1000',
+    'group.consumer.heartbeat.interval.ms': '1000',
     'group.consumer.min.heartbeat.interval.ms': '200',
     // The cleaner allocates its whole map at start: 128 MiB by default.
     'log.cleaner.dedupe.buffer.size': String(8 << 20),

@@ -42,7 +42,7 @@ export interface Command {
   readonly [field: string]: unknown
 }
 
-const deadlineMs = 120_000
+const deadlineMs = 60_000
 
 /** One running command: its events so far, and its end. */
 export class Run {
@@ -60,16 +60,20 @@ export class Run {
   /** Called by the program for each event. */
   push(event: ClientEvent): void {
     this.events.push(event)
-    this.#wake()
+  }
+
+  /** Called by the program after an event of any of its commands: what is waited for may depend on several. */
+  wake(): void {
+    for (const check of [...this.#watchers]) check()
   }
 
   /** Called by the program when it ends before the command does. */
   fail(error: Error): void {
     this.#failure = error
-    this.#wake()
+    this.wake()
   }
 
-  /** Waits until `done(events)`; rejects when the command ended without it, or after the deadline. */
+  /** Waits until `done(events)`, asked after every event of the program; rejects when the command ended without it, or after the deadline. */
   until(what: string, done: (events: readonly ClientEvent[]) => boolean): Promise<readonly ClientEvent[]> {
     return new Promise((resolve, reject) => {
       const finish = (error?: Error) => {
@@ -101,10 +105,6 @@ export class Run {
   stop(): Promise<readonly ClientEvent[]> {
     if (this.events.at(-1)?.event !== 'end') this.#program.write({ cmd: 'stop', target: this.id })
     return this.ended()
-  }
-
-  #wake(): void {
-    for (const check of [...this.#watchers]) check()
   }
 
   #describe(): string {
@@ -189,5 +189,6 @@ export class ClientProgram {
     }
     const event = JSON.parse(line) as ClientEvent
     this.#runs.get(event.id)?.push(event)
+    for (const run of this.#runs.values()) run.wake()
   }
 }

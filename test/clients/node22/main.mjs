@@ -97,12 +97,28 @@ async function consume(command, emit) {
     held = []
     position.clear()
   }
-  consumer.on('consumer:group:join', ({ assignments = [] }) => {
-    if (held.length > 0) revoke()
-    held = (assignments ?? []).flatMap(({ topic, partitions }) => partitions.map((partition) => [topic, partition]))
-    emit('assigned', { member, group, partitions: held })
-  })
-  consumer.on('consumer:group:rebalance', revoke)
+  const current = () =>
+    (consumer.assignments ?? []).flatMap(({ topic, partitions }) => partitions.map((partition) => [topic, partition]))
+  if (command.protocol === 'consumer') {
+    // The new protocol has no event that names partitions: compare after each heartbeat.
+    consumer.on('consumer:heartbeat:end', () => {
+      const [before, after] = [new Set(held.map(String)), current()]
+      const now = new Set(after.map(String))
+      const gone = held.filter((one) => !now.has(String(one)))
+      const come = after.filter((one) => !before.has(String(one)))
+      held = after
+      for (const [topic, partition] of gone) position.delete(`${topic}-${partition}`)
+      if (gone.length > 0) emit('revoked', { member, group, partitions: gone })
+      if (come.length > 0) emit('assigned', { member, group, partitions: come })
+    })
+  } else {
+    consumer.on('consumer:group:join', () => {
+      if (held.length > 0) revoke()
+      held = current()
+      emit('assigned', { member, group, partitions: held })
+    })
+    consumer.on('consumer:group:rebalance', revoke)
+  }
   const stream = await consumer.consume({ topics, mode: 'committed', fallbackMode: 'earliest' })
   command.onStop = () => stream.destroy()
   if (command.stopped) stream.destroy()

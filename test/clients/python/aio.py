@@ -59,7 +59,7 @@ async def produce(command, emit):
             placed = future.result()
             fields = record.fields()
             if placed is not None:
-                fields.update(partition=placed.partition, offset=placed.offset, timestamp=placed.timestamp)
+                fields.update(partition=placed.partition, offset=placed.offset)  # its timestamp is the batch's
             emit("acknowledged", **fields, **named)
 
         try:

@@ -46,7 +46,6 @@ function source() {
     log,
     readiness: () => state,
     nodes: () => [{ nodeId: 1 }],
-    ranges: () => [],
     clients: () => {
       throw new Error('a bug')
     },

@@ -51,12 +51,13 @@ type Record struct {
 	Headers   []Header
 	Partition *int32
 	Timestamp time.Time // zero: now
+	HasOffset bool      // whether the broker will tell its offset (not with acks=0)
 }
 
 // Make makes record i of a produce command.
 func (c *Command) Make(i int) Record {
 	keys, size := Or(c.Keys, 10), Or(c.Size, 100)
-	record := Record{Topic: c.Topic, Sequence: i, Producer: c.ProducerName()}
+	record := Record{Topic: c.Topic, Sequence: i, Producer: c.ProducerName(), HasOffset: Or(c.Acks, -1) != 0}
 	name := ""
 	if keys > 0 {
 		name = fmt.Sprintf("k%dé", i%keys)
@@ -104,8 +105,11 @@ func (r Record) Origin() Fields {
 // Placed are the fields of an acknowledged record.
 func (r Record) Placed(partition int32, offset int64, timestamp time.Time) Fields {
 	fields := r.Origin().With(Fields{
-		"valueHash": hash(r.Value), "headersHash": headersHash(r.Headers), "partition": partition, "offset": offset,
+		"valueHash": hash(r.Value), "headersHash": headersHash(r.Headers), "partition": partition,
 	})
+	if r.HasOffset {
+		fields["offset"] = offset
+	}
 	if !timestamp.IsZero() {
 		fields["timestamp"] = timestamp.UnixMilli()
 	}
