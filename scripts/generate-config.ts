@@ -29,6 +29,11 @@ export function fullYaml(): string {
   let section = ''
   for (const [index, setting] of settings().entries()) {
     const [top = ''] = setting.path
+    if (setting.path.length === 1) {
+      section = top
+      lines.push('', ...comment(describe(setting), ''), `${top}: ${scalar(rows[index]?.value)}`)
+      continue
+    }
     const inList = setting.path.includes('[]')
     const isFirst = top !== section
     if (isFirst) lines.push('', ...comment(sections[top]?.description ?? '', ''), `${top}:`)

@@ -11,6 +11,7 @@ export interface AdminSource {
   readiness(): { ready: boolean; reasons: string[] }
   nodes(): unknown
   clients(): unknown
+  ranges(): unknown
   metrics(): Promise<{ text: string; type: string }>
 }
 
@@ -30,6 +31,9 @@ export function adminRoutes(source: AdminSource): Route[] {
     })),
     get('/api/nodes', 'addresses: where clients connect, where Headgate connects', () => ({ body: source.nodes() })),
     get('/api/clients', 'client instances and their connections', () => ({ body: source.clients() })),
+    get('/api/ranges', 'static key ranges: what each consumer was delivered and what was withheld', () => ({
+      body: source.ranges(),
+    })),
     get('/api/latency', 'what the proxy adds and what brokers take, in milliseconds', () => ({
       body: latency(source.meters),
     })),

@@ -81,6 +81,16 @@ function toOverride(setting: Setting, text: string, source: string, index: strin
 function coerce(setting: Setting, text: string): unknown {
   const numeric = setting.types.includes('integer') || setting.types.includes('number')
   if (numeric && /^-?\d+(\.\d+)?$/.test(text)) return Number(text)
+  if (setting.types.length === 1 && setting.types[0] === 'object' && text.startsWith('{')) return parseJson(text)
   if (setting.types.includes('boolean') && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
   return text
+}
+
+/** A map in JSON; text that is none stays text. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }

@@ -65,6 +65,11 @@ function walk(schema: JsonSchema, path: readonly string[], required: boolean): S
 /** Names that may stand at `path` (indices as numbers or `'[]'`); empty where nothing is known. */
 export function namesAt(path: readonly PropertyKey[]): string[] {
   let schema: JsonSchema | undefined = jsonSchema()
-  for (const part of path) schema = schema?.items ?? schema?.properties?.[String(part)]
+  for (const part of path) schema = schema?.items ?? schema?.properties?.[String(part)] ?? anyProperty(schema)
   return Object.keys(schema?.properties ?? {})
+}
+
+/** What stands under every key of a map. */
+function anyProperty(schema: JsonSchema | undefined): JsonSchema | undefined {
+  return typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined
 }

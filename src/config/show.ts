@@ -51,6 +51,11 @@ export function toYaml(rows: readonly Row[]): string {
   let entry = ''
   for (const { key, value, source } of rows) {
     const [, top = '', index, name = ''] = /^(\w+)(?:\[(\d+)\])?\.(\w+)$/.exec(key) ?? []
+    if (name === '') {
+      lines.push({ text: `${key}: ${scalar(value)}`, source })
+      section = key
+      continue
+    }
     if (top !== section) lines.push({ text: `${top}:`, source: '' })
     const isNewEntry = index !== undefined && `${top}${index}` !== entry
     const indent = index === undefined ? '  ' : isNewEntry ? '  - ' : '    '

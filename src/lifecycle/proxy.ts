@@ -6,6 +6,9 @@ import { FetchEditor } from '../editors/fetch/editor.ts'
 import type { FetchPolicy } from '../editors/fetch/policy.ts'
 import { LeaderHintsEditor } from '../editors/leader-hints/editor.ts'
 import { AddressEditor } from '../editors/metadata/editor.ts'
+import { RangeCommits } from '../features/static-ranges/commits.ts'
+import { type RangeView, StaticRanges } from '../features/static-ranges/feature.ts'
+import { rangeRecords } from '../features/static-ranges/metrics.ts'
 import { GroupBindings } from '../instances/group-bindings.ts'
 import { Instances } from '../instances/registry.ts'
 import { isLoopbackAddress } from '../instances/token.ts'
@@ -64,6 +67,8 @@ export interface RunningProxy {
   readiness(): { ready: boolean; reasons: string[] }
   nodes(): NodeAddress[]
   clients(): ClientView[]
+  /** Per static key range: what was delivered and withheld. */
+  ranges(): RangeView[]
   /** Connections of clients that are open now. */
   readonly connections: number
   /** Answers long polls early, finishes what is in flight and closes broker by broker, until `deadlineMs` from now. */
@@ -90,6 +95,7 @@ class Proxy implements RunningProxy {
   private readonly instances: Instances
   private readonly ports: Ports
   private readonly plans: Plans
+  private readonly staticRanges: StaticRanges
   private readonly open_ = new Set<Connection>()
   private readonly contexts = new Map<string, ConnectionContext>()
   private readonly limits: ConnectionLimits
@@ -98,7 +104,7 @@ class Proxy implements RunningProxy {
   private draining = false
 
   constructor(config: Config, deps: ProxyDeps) {
-    const { runtime, log } = deps
+    const { runtime, log, meters } = deps
     this.config = config
     this.deps = deps
     this.limits = { ...config.limits, dialTimeoutMs: config.upstream.dialTimeoutMs }
@@ -117,12 +123,18 @@ class Proxy implements RunningProxy {
     const loopback = new Set(config.listeners.filter(({ mode }) => mode === 'loopback').map(({ name }) => name))
     this.instances = new Instances({ runtime, isLoopback: (listener) => loopback.has(listener) })
     const addresses = new NodeAddresses(config.listeners, this.instances, this.brokers, this.ports)
+    const rules = config.groups.flatMap(({ group, ranges }) => ranges.map((rule) => ({ group, ...rule })))
+    this.staticRanges = new StaticRanges(rules)
+    const ranged = rules.length > 0
+    if (ranged) meters.publish(rangeRecords(this.staticRanges))
+    const policies = [...(ranged ? [this.staticRanges] : []), ...(deps.fetchPolicies ?? [])]
     this.plans = compilePlans([
       new ApiVersionsEditor(),
       new AddressEditor(addresses),
       new LeaderHintsEditor(addresses),
       new GroupBindings(this.instances),
-      new FetchEditor({ policies: deps.fetchPolicies ?? [], addresses, maxInflatedBytes: MAX_INFLATED_BYTES }),
+      ...(ranged ? [new RangeCommits(this.staticRanges)] : []),
+      ...(policies.length > 0 ? [new FetchEditor({ policies, addresses, maxInflatedBytes: MAX_INFLATED_BYTES })] : []),
       ...(deps.handlers ?? []),
     ])
   }
@@ -183,6 +195,10 @@ class Proxy implements RunningProxy {
         instanceId: groupInstanceId,
       })),
     }))
+  }
+
+  ranges(): RangeView[] {
+    return this.staticRanges.views()
   }
 
   async drain(deadlineMs: number): Promise<void> {

@@ -68,6 +68,7 @@ async function openAdmin(config: Config, { log, meters, proxy, readiness }: Admi
     readiness,
     nodes: () => proxy.nodes(),
     clients: () => proxy.clients(),
+    ranges: () => proxy.ranges(),
     metrics: async () => ({ text: await (await registry).metrics(), type: (await registry).contentType }),
   })
   return startAdmin({

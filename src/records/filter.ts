@@ -33,8 +33,10 @@ import { RecordCursor, type RecordView } from './record.ts'
 export type Keep = (record: RecordView) => boolean
 
 export interface FilterLimits {
-  /** What one batch may inflate to, in bytes. */
+  /** What one batch may inflate to, in bytes. A call that has inflated as much stops in front of the next batch. */
   readonly maxInflatedBytes: number
+  /** Once this much remains, reading stops in front of the next batch. Unlimited when left out. */
+  readonly maxBytes?: number
   /** Records from this offset on are not given, as if the log ended there. Unlimited when left out. */
   readonly endOffset?: number
   /** Batches of these transactions are taken out whole, for clients that read committed records. */
@@ -56,6 +58,8 @@ export interface FilteredRecords {
   readonly lastOffset: number
   /** Where to read on: after the last complete batch, at `endOffset`, or at the fetch offset if there was neither. */
   readonly nextOffset: number
+  /** Bytes of the slice that were read: all of it, up to a partial batch, or less where a limit stopped the call. */
+  readonly readBytes: number
   /** Bytes the batch cut off at the end has as a whole; 0 when the slice ended with a batch. */
   readonly partialBatchBytes: number
   /** What stopped the reading; what came before it is in the result. A broker says CORRUPT_MESSAGE (2) for it. */
@@ -78,19 +82,22 @@ export function filterRecords(bytes: Buffer, fetchOffset: number, keep: Keep, li
   return filter.result(failure)
 }
 
-/** One pass over one slice. Adjacent untouched batches become one slice of the input. */
+/** One pass over one slice; memory is bounded by its length, `maxBytes` and twice `maxInflatedBytes`. Adjacent untouched batches become one slice of the input. */
 export class RecordsFilter {
   private readonly bytes: Buffer
   private readonly fetchOffset: number
   private readonly keep: Keep
   private readonly limits: FilterLimits
   private readonly endOffset: number
+  private readonly maxBytes: number
   private readonly cursor = new RecordCursor()
   /** Start and end of each run of neighbouring records that stay, within what the cursor reads. */
   private readonly runs: number[] = []
   private readonly slices: Buffer[] = []
   private at = 0
   private untouchedFrom = 0
+  private sizeBytes = 0
+  private inflatedBytes = 0
   private kept = 0
   private survivors = 0
   private withheld = 0
@@ -106,11 +113,13 @@ export class RecordsFilter {
     this.keep = keep
     this.limits = limits
     this.endOffset = limits.endOffset ?? Number.POSITIVE_INFINITY
+    this.maxBytes = limits.maxBytes ?? Number.POSITIVE_INFINITY
   }
 
   run(): void {
     while (this.at < this.bytes.length) {
       const at = this.at
+      if (this.sizeBytes >= this.maxBytes || this.inflatedBytes >= this.limits.maxInflatedBytes) return
       const end = entryEnd(this.bytes, at)
       if (end < 0) {
         this.partialBatchBytes = Math.max(entrySize(this.bytes, at), LENGTH_END)
@@ -119,7 +128,8 @@ export class RecordsFilter {
       if (baseOffsetOf(this.bytes, at) >= this.endOffset && !isWrapper(this.bytes, at)) return
       checkCrc(this.bytes, at, end)
       const replacement = this.filterEntry(at, end)
-      if (replacement !== UNTOUCHED) this.splice(at, end, replacement)
+      if (replacement === UNTOUCHED) this.sizeBytes += end - at
+      else this.splice(at, end, replacement)
       this.at = end
       this.lastOffset = Math.min(lastOffsetOf(this.bytes, at), this.endOffset - 1)
       this.nextOffset = Math.max(this.nextOffset, this.lastOffset + 1)
@@ -128,17 +138,16 @@ export class RecordsFilter {
 
   result(failure: RecordsError | undefined): FilteredRecords {
     this.closeUntouched(this.at)
-    let sizeBytes = 0
-    for (const slice of this.slices) sizeBytes += slice.length
     return {
       slices: this.slices,
-      sizeBytes,
+      sizeBytes: this.sizeBytes,
       kept: this.kept,
       survivors: this.survivors,
       withheld: this.withheld,
       lastKeptOffset: this.lastKeptOffset,
       lastOffset: this.lastOffset,
       nextOffset: this.nextOffset,
+      readBytes: this.at,
       partialBatchBytes: this.partialBatchBytes,
       failure,
     }
@@ -150,7 +159,10 @@ export class RecordsFilter {
 
   private splice(at: number, end: number, replacement: Buffer | undefined): void {
     this.closeUntouched(at)
-    if (replacement !== undefined) this.slices.push(replacement)
+    if (replacement !== undefined) {
+      this.slices.push(replacement)
+      this.sizeBytes += replacement.length
+    }
     this.untouchedFrom = end
   }
 
@@ -167,6 +179,7 @@ export class RecordsFilter {
     // Compaction leaves a batch without records to remember a producer's sequence: nothing to judge, nothing to show.
     if (count === 0) return undefined
     openBatch(this.cursor, bytes, at, end, this.limits.maxInflatedBytes)
+    if (this.cursor.bytes !== bytes) this.inflatedBytes += this.cursor.bytes.length
     const kept = this.judge()
     if (kept === 0) return undefined
     const lastDelta = Math.min(lastOffsetDeltaOf(bytes, at), this.endOffset - 1 - baseOffsetOf(bytes, at))
@@ -206,7 +219,9 @@ export class RecordsFilter {
   private filterMessage(at: number, end: number): Buffer | undefined {
     let kept = 0
     let withheld = 0
+    let inflated = 0
     const remaining = filterMessage(this.bytes, at, end, this.limits.maxInflatedBytes, (record) => {
+      inflated = record.bytes === this.bytes ? 0 : record.bytes.length
       const stays = record.offset < this.endOffset && this.keep(record)
       if (!stays) withheld++
       else {
@@ -218,6 +233,7 @@ export class RecordsFilter {
     })
     this.kept += kept
     this.withheld += withheld
+    this.inflatedBytes += inflated
     return withheld === 0 ? UNTOUCHED : remaining
   }
 }

@@ -52,7 +52,19 @@ export interface Meter {
   undecodable(apiKey: number, apiVersion: number): void
 }
 
+/** Numbers that a feature keeps itself and that are read when the metrics are scraped. */
+export interface MetricSource {
+  /** Without the prefix `headgate_`; counters end in `_total`. */
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge'
+  /** Labels must be bounded: by the configuration, never by what clients send. */
+  read(): readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[]
+}
+
 export interface Meters {
+  /** Exports what `source` reads. */
+  publish(source: MetricSource): void
   /** The counters of a listener's node; the same object for the same pair. */
   meter(listener: string, nodeId: number): Meter
 }

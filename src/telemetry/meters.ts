@@ -1,18 +1,11 @@
 /** All counters of the process: one `NodeMeter` per (listener, node), made when first asked for. */
 import { LatencyHistogram } from './histogram.ts'
-import type { Meters } from './meter.ts'
+import type { Meters, MetricSource } from './meter.ts'
 import { ListenerLatency, NodeMeter } from './node-meter.ts'
-
-/** A number that is read when the metrics are scraped. */
-export interface GaugeSource {
-  readonly name: string
-  readonly help: string
-  readonly read: () => number
-}
 
 export class SlotMeters implements Meters {
   private readonly byListener = new Map<string, { latencies: ListenerLatency; nodes: Map<number, NodeMeter> }>()
-  private readonly sources: GaugeSource[] = []
+  private readonly sources: MetricSource[] = []
 
   meter(listener: string, nodeId: number): NodeMeter {
     let entry = this.byListener.get(listener)
@@ -22,12 +15,11 @@ export class SlotMeters implements Meters {
     return meter
   }
 
-  /** Exports what `read` returns as the gauge `headgate_<name>`. */
-  gauge(name: string, help: string, read: () => number): void {
-    this.sources.push({ name: `headgate_${name}`, help, read })
+  publish(source: MetricSource): void {
+    this.sources.push(source)
   }
 
-  get gauges(): readonly GaugeSource[] {
+  get published(): readonly MetricSource[] {
     return this.sources
   }
 

@@ -51,7 +51,9 @@ export function createRegistry(meters: SlotMeters, build: BuildInfo, isReady: ()
       one({ ...build }, 1),
     ),
     new Family('headgate_ready', '1 while /readyz answers 200, else 0.', 'gauge', () => one({}, isReady() ? 1 : 0)),
-    ...meters.gauges.map(({ name, help, read }) => new Family(name, help, 'gauge', () => one({}, read()))),
+    ...meters.published.map(
+      (source) => new Family(`headgate_${source.name}`, source.help, source.type, () => source.read()),
+    ),
     ...connectionFamilies(meters),
     ...trafficFamilies(meters),
     ...latencyFamilies(meters),

@@ -44,6 +44,9 @@ export class RecordingMeter implements Meter {
 
 /** One meter for all ports of a proxy. */
 export class RecordingMeters implements Meters {
+  /** Nothing is scraped here. */
+  publish(): void {}
+
   readonly all = new RecordingMeter()
 
   meter(): Meter {

@@ -77,8 +77,8 @@ function readOne(
   if (partition === undefined) return refused(index, errorCodes.UNKNOWN_TOPIC_OR_PARTITION)
   const errorCode = checkLeader(call.node.id, partition, currentLeaderEpoch)
   const { log, leader } = partition
-  const currentLeader = { leaderId: leader, leaderEpoch: log.epoch }
-  if (errorCode !== 0) return { ...refused(index, errorCode), currentLeader }
+  const hint = call.version >= 12 ? { currentLeader: { leaderId: leader, leaderEpoch: log.epoch } } : {}
+  if (errorCode !== 0) return { ...refused(index, errorCode), ...hint }
   const base = { ...refused(index, 0), ...ends(partition) }
   if (lastFetchedEpoch >= 0) {
     const end = log.endOfEpoch(lastFetchedEpoch)

@@ -142,6 +142,34 @@ test('filtering twice is filtering once', () => {
   )
 })
 
+test('a call that a limit stops goes on behind what it read, with the same outcome', () => {
+  check(
+    fc.property(
+      slice,
+      fc.integer({ min: 1, max: 400 }),
+      fc.integer({ min: 0, max: 65_536 }),
+      (whole, maxBytes, buckets) => {
+        const { bytes, firstOffset } = whole
+        const keep: Keep = (record) => bucketOf(record) < buckets
+        const parts: Buffer[] = []
+        let at = 0
+        let offset = firstOffset
+        while (at < bytes.length) {
+          const result = filterRecords(bytes.subarray(at), offset, keep, { ...limits, maxBytes })
+          assert.ok(result.readBytes > 0)
+          parts.push(...result.slices)
+          at += result.readBytes
+          offset = result.nextOffset
+        }
+        const once = filterRecords(bytes, firstOffset, keep, limits)
+        assert.ok(Buffer.concat(parts).equals(Buffer.concat(once.slices)))
+        assert.equal(offset, once.nextOffset)
+      },
+    ),
+    200,
+  )
+})
+
 const mutations = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 1, max: 255 })), { minLength: 1, maxLength: 6 })
 
 test('mutated slices, with their checksums put right again: a typed failure or a value', () => {

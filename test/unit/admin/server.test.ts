@@ -46,6 +46,7 @@ function source() {
     log,
     readiness: () => state,
     nodes: () => [{ nodeId: 1 }],
+    ranges: () => [],
     clients: () => {
       throw new Error('a bug')
     },

@@ -213,6 +213,21 @@ test('inflating beyond the limit is a failure of that batch', () => {
   assert.equal(result.failure?.at, 0)
 })
 
+test('bombs in a row: a call inflates one of them too many at most, and gives no more than asked for', () => {
+  const bomb = (baseOffset: number) =>
+    buildBatch({
+      baseOffset,
+      codec: codecs.gzip,
+      records: Array.from({ length: 10 }, () => ({ value: Buffer.alloc(9_000) })),
+    })
+  const bytes = Buffer.concat(Array.from({ length: 20 }, (_, i) => bomb(10 * i)))
+  const none = filterRecords(bytes, 0, () => false, { maxInflatedBytes: 100_000 })
+  assert.deepEqual([none.withheld, none.nextOffset, none.readBytes], [20, 20, 2 * bomb(0).length])
+  const half = filterRecords(bytes, 0, even, { maxInflatedBytes: 1 << 20, maxBytes: 50_000 })
+  assert.deepEqual([half.kept, half.nextOffset], [10, 20])
+  assert.ok(half.sizeBytes < 100_000)
+})
+
 for (const magic of [0, 1] as const) {
   const messages = Array.from({ length: 6 }, (_, i) => ({
     magic,

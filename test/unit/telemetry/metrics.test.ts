@@ -36,7 +36,7 @@ test('what was counted comes out under its name and labels', async () => {
   meter.paused('downstream', 1.5)
   meter.undecodable(1, 11)
   meters.meter('other', -1).opened()
-  meters.gauge('things', 'Things.', () => 4)
+  meters.publish({ name: 'things', help: 'Things.', type: 'gauge', read: () => [{ labels: {}, value: 4 }] })
   const series = await scrape(meters)
   const node = 'listener="default",node="1"'
   assert.equal(series.get(`headgate_requests_total{${node},api="Metadata",version="12"}`), 2)
