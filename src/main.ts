@@ -6,6 +6,7 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
   serve: ['run the proxy', () => import('./cli/serve.ts')],
   check: ['check the configuration, and with --connect the cluster and the ports', () => import('./cli/check.ts')],
   config: ['show every setting, its value and where it came from', () => import('./cli/config.ts')],
+  inspect: ['show requests and replies decoded', () => import('./cli/inspect.ts')],
   healthcheck: ['ask a running proxy whether it is ready', () => import('./cli/healthcheck.ts')],
   version: ['print the version', () => import('./cli/version.ts')],
 }

@@ -10,6 +10,16 @@ export interface Reply {
   /** Sent as JSON, or as it is if it is text with a `type`. */
   readonly body: unknown
   readonly type?: string
+  /** Instead of a body: lines that come as they come, until the caller goes away. */
+  readonly stream?: (lines: LineStream) => void
+}
+
+/** An answer of lines without end. */
+export interface LineStream {
+  /** False, and nothing is sent: the caller does not keep up. */
+  send(line: string): boolean
+  /** Calls `done` once, when the caller has gone. */
+  onEnd(done: () => void): void
 }
 
 export interface Call {

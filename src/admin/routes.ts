@@ -12,6 +12,8 @@ export interface AdminSource {
   nodes(): unknown
   clients(): unknown
   ranges(): unknown
+  /** Frames that pass, as lines; undefined where the configuration does not allow it. */
+  readonly inspect: ((filter: URLSearchParams) => Reply['stream']) | undefined
   metrics(): Promise<{ text: string; type: string }>
 }
 
@@ -34,6 +36,12 @@ export function adminRoutes(source: AdminSource): Route[] {
     get('/api/ranges', 'static key ranges: what each consumer was delivered and what was withheld', () => ({
       body: source.ranges(),
     })),
+    {
+      method: 'GET',
+      path: '/api/tap',
+      summary: 'the frames that pass, one JSON line each: ?client=ID&api=Fetch,Produce (headgate inspect reads it)',
+      handle: ({ url }) => tap(source, url.searchParams),
+    },
     get('/api/latency', 'what the proxy adds and what brokers take, in milliseconds', () => ({
       body: latency(source.meters),
     })),
@@ -71,4 +79,11 @@ function setLogLevel(log: Pick<Logger, 'level'>, body: unknown): Reply {
   }
   log.level = level as LogLevel
   return { body: { level } }
+}
+
+function tap(source: AdminSource, filter: URLSearchParams): Reply {
+  const stream = source.inspect?.(filter)
+  if (stream === undefined)
+    throw new AdminError(403, 'HG_INSPECT_OFF', 'frames are not shown', 'set admin.inspect: true')
+  return { body: undefined, stream }
 }

@@ -68,6 +68,7 @@ async function answer(options: AdminOptions, request: IncomingMessage, response:
     reply = { status, body: { error: { code, message, ...(fix !== undefined && { fix }) } } }
     headers = error?.headers ?? {}
   }
+  if (reply.stream !== undefined && request.method !== 'HEAD') return sendLines(reply.stream, response)
   const text = reply.type === undefined ? `${JSON.stringify(reply.body)}\n` : String(reply.body)
   // A body that was not read to its end would be taken for the next request.
   if (!request.complete) response.shouldKeepAlive = false
@@ -78,4 +79,20 @@ async function answer(options: AdminOptions, request: IncomingMessage, response:
     ...headers,
   })
   response.end(request.method === 'HEAD' ? undefined : text)
+}
+
+/** Unsent bytes at which a caller counts as too slow; its lines are dropped from then on until it has caught up. */
+const maxUnsentBytes = 8 * 1024 * 1024
+
+function sendLines(stream: NonNullable<Reply['stream']>, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8', 'cache-control': 'no-store' })
+  response.flushHeaders()
+  stream({
+    send: (line) => {
+      if (response.writableLength > maxUnsentBytes) return false
+      response.write(`${line}\n`)
+      return true
+    },
+    onEnd: (done) => void response.once('close', done),
+  })
 }

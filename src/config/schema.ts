@@ -99,6 +99,10 @@ const admin = z.strictObject({
     .boolean()
     .default(false)
     .describe('Answer calls that change something also when admin.bind is not a loopback address.'),
+  inspect: z
+    .boolean()
+    .default(false)
+    .describe('Let `headgate inspect` see the frames that pass, record contents included, over the admin port.'),
 })
 
 const limits = z

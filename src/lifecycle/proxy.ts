@@ -16,6 +16,7 @@ import { ChunkPool } from '../net/chunk-pool.ts'
 import { Connection, type ConnectionContext, type ConnectionLimits, type Target } from '../pipeline/connection.ts'
 import type { Handler } from '../pipeline/handler.ts'
 import { compilePlans, type Plans } from '../pipeline/plan.ts'
+import { Tap } from '../pipeline/tap.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Socket, SocketHandler } from '../runtime/socket.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -69,6 +70,8 @@ export interface RunningProxy {
   clients(): ClientView[]
   /** Per static key range: what was delivered and withheld. */
   ranges(): RangeView[]
+  /** Where the frames that pass can be listened to. */
+  readonly tap: Tap
   /** Connections of clients that are open now. */
   readonly connections: number
   /** Answers long polls early, finishes what is in flight and closes broker by broker, until `deadlineMs` from now. */
@@ -95,6 +98,7 @@ class Proxy implements RunningProxy {
   private readonly instances: Instances
   private readonly ports: Ports
   private readonly plans: Plans
+  readonly tap = new Tap()
   private readonly staticRanges: StaticRanges
   private readonly open_ = new Set<Connection>()
   private readonly contexts = new Map<string, ConnectionContext>()
@@ -246,6 +250,7 @@ class Proxy implements RunningProxy {
         meter: this.deps.meters.meter(listener.name, nodeId),
         log: this.deps.log,
         instances: this.instances,
+        tap: this.tap,
         listener: listener.name,
         nodeId,
         target: (tried) => this.target(listener, nodeId, tried),

@@ -11,6 +11,7 @@ import { nodeRuntime } from '../runtime/node-runtime.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { SlotMeters } from '../telemetry/meters.ts'
 import { type RunningProxy, startProxy } from './proxy.ts'
+import { tapLines } from './tap-lines.ts'
 import { installShutdown, type Shutdown } from './shutdown.ts'
 
 /** Runs the proxy; resolves with the exit code. Rejects with `StartError` if a port cannot be bound. */
@@ -69,6 +70,7 @@ async function openAdmin(config: Config, { log, meters, proxy, readiness }: Admi
     nodes: () => proxy.nodes(),
     clients: () => proxy.clients(),
     ranges: () => proxy.ranges(),
+    inspect: config.admin.inspect ? (filter) => tapLines(proxy.tap, filter, Date.now) : undefined,
     metrics: async () => ({ text: await (await registry).metrics(), type: (await registry).contentType }),
   })
   return startAdmin({

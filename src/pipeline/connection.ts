@@ -28,6 +28,7 @@ import { Pause } from './pauses.ts'
 import type { Plans } from './plan.ts'
 import { RequestSide } from './request-side.ts'
 import { ResponseSide } from './response-side.ts'
+import type { Tap } from './tap.ts'
 
 /** A broker's address, as the proxy dials it. */
 export interface Target {
@@ -56,6 +57,7 @@ export interface ConnectionContext {
   readonly meter: Meter
   readonly log: Log
   readonly instances: InstanceRegistry
+  readonly tap: Tap
   readonly listener: string
   readonly nodeId: number
   /**
@@ -175,6 +177,7 @@ export class Connection implements InstanceConnection {
     exchange.responseBytes = frame.total
     exchange.complete = true
     exchange.stage = 'response'
+    if (this.context.tap.active) this.context.tap.response(exchange, frame.bytes, frame.at, frame.at + frame.total)
     if (this.order.peek() !== exchange) {
       this.park(exchange, own(frame).bytes, frame.total)
       return

@@ -169,6 +169,7 @@ export class RequestSide implements SocketHandler, FrameSink {
     } else if (apiKey === apiKeys.SaslHandshake) connection.authenticates = true
     else if (apiKey === apiKeys.Fetch && total <= KEPT_FETCH_BYTES)
       exchange.kept = own({ bytes, at, total, owned: false })
+    if (context.tap.active) context.tap.request(exchange, bytes, at, end)
     return exchange
   }
 

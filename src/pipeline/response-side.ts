@@ -105,6 +105,8 @@ export class ResponseSide implements SocketHandler, FrameSink {
     exchange.responseBytes = total
     exchange.stage = 'response'
     head.writeInt32BE(exchange.correlationId, 4)
+    const { tap } = this.connection.context
+    if (tap.active && !exchange.abandoned) tap.response(exchange, head, 0, head.length)
     this.streaming = exchange
     return 'stream'
   }

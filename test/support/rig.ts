@@ -9,6 +9,7 @@ import {
   type ConnectionLimits,
   type Target,
 } from '../../src/pipeline/connection.ts'
+import { Tap } from '../../src/pipeline/tap.ts'
 import type { Handler } from '../../src/pipeline/handler.ts'
 import type { Instance, InstanceRegistry } from '../../src/pipeline/instance.ts'
 import { compilePlans } from '../../src/pipeline/plan.ts'
@@ -115,6 +116,7 @@ export class Rig {
       meter: this.meter,
       log: this.log,
       instances: plainInstances(),
+      tap: new Tap(),
       listener: 'test',
       nodeId: 0,
       target: options.target ?? firstOnly({ host: '127.0.0.1', port: BROKER_PORT }),

@@ -47,6 +47,7 @@ function source() {
     readiness: () => state,
     nodes: () => [{ nodeId: 1 }],
     ranges: () => [],
+    inspect: undefined,
     clients: () => {
       throw new Error('a bug')
     },
