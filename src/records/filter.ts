@@ -83,7 +83,7 @@ export function filterRecords(bytes: Buffer, fetchOffset: number, keep: Keep, li
 }
 
 /** One pass over one slice; memory is bounded by its length, `maxBytes` and twice `maxInflatedBytes`. Adjacent untouched batches become one slice of the input. */
-export class RecordsFilter {
+class RecordsFilter {
   private readonly bytes: Buffer
   private readonly fetchOffset: number
   private readonly keep: Keep
