@@ -175,13 +175,24 @@ class StructDecoder {
       out.line(`const ${field.name} = ${fill.replace(count, source)}`)
       return
     }
-    if (declare) out.line(`let ${field.name}: ${fieldType(field)} = []`)
-    else out.line(`${field.name} = []`)
     out.line(`const ${count} = ${source}`)
-    if (field.nullable !== undefined) out.line(`if (${count} < 0) ${field.name} = null`)
-    const otherwise = field.nullable === undefined ? '' : 'else '
-    if (fill.startsWith('r.')) out.line(`${otherwise}${field.name} = ${fill}`)
-    else out.line(`${otherwise}for (let i = 0; i < ${count}; i++) ${field.name}.push(${fill})`)
+    const whole = fill.startsWith('r.') ? fill : undefined
+    if (field.nullable === undefined) {
+      if (whole === undefined) this.list(field, count, fill, declare ? 'const ' : '')
+      else out.line(`${declare ? 'const ' : ''}${field.name} = ${whole}`)
+      return
+    }
+    if (declare) out.line(`let ${field.name}: ${fieldType(field)} = null`)
+    else out.line(`${field.name} = null`)
+    out.line(`if (${count} >= 0) {`)
+    if (whole === undefined) this.list(field, count, fill, '')
+    else out.line(`${field.name} = ${whole}`)
+    out.line('}')
+  }
+
+  private list(field: Field, count: string, fill: string, declare: string): void {
+    this.out.line(`${declare}${field.name} = r.list<${elementType(field)}>(${count})`)
+    this.out.line(`for (let i = 0; i < ${count}; i++) ${field.name}[i] = ${fill}`)
   }
 
   /** An expression for the whole array (starting with `r.`), or for one element. */

@@ -9,6 +9,9 @@ import { isUuid, zeroUuid } from './uuid.ts'
 /** Strings up to this many characters are written in JavaScript when they are ASCII. */
 const SHORT_STRING_CHARS = 24
 
+/** Below this size the buffer grows fourfold. */
+const QUICK_GROWTH_BYTES = 65536
+
 export class Writer {
   buffer: Buffer
   view: DataView
@@ -16,7 +19,7 @@ export class Writer {
   at: number
 
   constructor(capacity = 512) {
-    this.buffer = Buffer.allocUnsafeSlow(capacity)
+    this.buffer = Buffer.allocUnsafe(capacity)
     this.view = new DataView(this.buffer.buffer, this.buffer.byteOffset, this.buffer.length)
     this.at = 0
   }
@@ -41,7 +44,8 @@ export class Writer {
   }
 
   private grow(needed: number): void {
-    const next = Buffer.allocUnsafeSlow(Math.max(needed, this.buffer.length * 2))
+    const factor = this.buffer.length < QUICK_GROWTH_BYTES ? 4 : 2
+    const next = Buffer.allocUnsafe(Math.max(needed, this.buffer.length * factor))
     this.buffer.copy(next, 0, 0, this.at)
     this.buffer = next
     this.view = new DataView(next.buffer, next.byteOffset, next.length)

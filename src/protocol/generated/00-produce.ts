@@ -113,9 +113,9 @@ function readProduceRequestTopic(r: Reader, v: number): ProduceRequestTopic {
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 5
-  let partitionData: ProduceRequestPartition[] = []
   const partitionDataSize = flex ? r.compactCount(6) : r.count(8)
-  for (let i = 0; i < partitionDataSize; i++) partitionData.push(readProduceRequestPartition(r, v))
+  const partitionData = r.list<ProduceRequestPartition>(partitionDataSize)
+  for (let i = 0; i < partitionDataSize; i++) partitionData[i] = readProduceRequestPartition(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ProduceRequestTopic = { name, topicId, partitionData }
@@ -136,9 +136,9 @@ function readProduceRequest(r: Reader, v: number): ProduceRequest {
   const acks = view.getInt16(at9)
   const timeoutMs = view.getInt32(at9 + 2)
   r.field = 9
-  let topicData: ProduceRequestTopic[] = []
   const topicDataSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicDataSize; i++) topicData.push(readProduceRequestTopic(r, v))
+  const topicData = r.list<ProduceRequestTopic>(topicDataSize)
+  for (let i = 0; i < topicDataSize; i++) topicData[i] = readProduceRequestTopic(r, v)
   r.field = 10
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ProduceRequest = { transactionalId, acks, timeoutMs, topicData }
@@ -256,9 +256,9 @@ function readProduceResponsePartition(r: Reader, v: number): ProduceResponsePart
   let recordErrors: ProduceResponseRecordError[] = []
   if (v >= 8) {
     r.field = 8
-    recordErrors = []
     const recordErrorsSize = flex ? r.compactCount(6) : r.count(6)
-    for (let i = 0; i < recordErrorsSize; i++) recordErrors.push(readProduceResponseRecordError(r, v))
+    recordErrors = r.list<ProduceResponseRecordError>(recordErrorsSize)
+    for (let i = 0; i < recordErrorsSize; i++) recordErrors[i] = readProduceResponseRecordError(r, v)
   }
   let errorMessage: string | null = null
   if (v >= 8) {
@@ -308,9 +308,9 @@ function readProduceResponseTopic(r: Reader, v: number): ProduceResponseTopic {
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 14
-  let partitionResponses: ProduceResponsePartition[] = []
   const partitionResponsesSize = flex ? r.compactCount(33) : r.count(14)
-  for (let i = 0; i < partitionResponsesSize; i++) partitionResponses.push(readProduceResponsePartition(r, v))
+  const partitionResponses = r.list<ProduceResponsePartition>(partitionResponsesSize)
+  for (let i = 0; i < partitionResponsesSize; i++) partitionResponses[i] = readProduceResponsePartition(r, v)
   r.field = 15
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ProduceResponseTopic = { name, topicId, partitionResponses }
@@ -339,9 +339,9 @@ function readProduceResponse(r: Reader, v: number): ProduceResponse {
   const flex = v >= 9
   const view = r.view
   r.field = 21
-  let responses: ProduceResponseTopic[] = []
   const responsesSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < responsesSize; i++) responses.push(readProduceResponseTopic(r, v))
+  const responses = r.list<ProduceResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readProduceResponseTopic(r, v)
   let throttleTimeMs: number = 0
   if (v >= 1) {
     r.field = 22
@@ -362,9 +362,9 @@ function readProduceResponse(r: Reader, v: number): ProduceResponse {
           }
           const end = r.tagEnd()
           r.field = 24
-          nodeEndpoints = []
           const nodeEndpointsSize = r.compactCount(11)
-          for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints.push(readProduceResponseNodeEndpoint(r, v))
+          nodeEndpoints = r.list<ProduceResponseNodeEndpoint>(nodeEndpointsSize)
+          for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints[i] = readProduceResponseNodeEndpoint(r, v)
           r.closeTag(end)
           break
         }

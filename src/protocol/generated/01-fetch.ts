@@ -248,9 +248,9 @@ function readFetchRequestTopic(r: Reader, v: number): FetchRequestTopic {
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 13
-  let partitions: FetchRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(33) : r.count(16)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readFetchRequestPartition(r, v))
+  const partitions = r.list<FetchRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readFetchRequestPartition(r, v)
   r.field = 14
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: FetchRequestTopic = { topic, topicId, partitions }
@@ -310,15 +310,15 @@ function readFetchRequest(r: Reader, v: number): FetchRequest {
     sessionEpoch = view.getInt32(at24 + 4)
   }
   r.field = 24
-  let topics: FetchRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readFetchRequestTopic(r, v))
+  const topics = r.list<FetchRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readFetchRequestTopic(r, v)
   let forgottenTopicsData: FetchRequestForgottenTopic[] = []
   if (v >= 7) {
     r.field = 25
-    forgottenTopicsData = []
     const forgottenTopicsDataSize = flex ? r.compactCount(3) : r.count(6)
-    for (let i = 0; i < forgottenTopicsDataSize; i++) forgottenTopicsData.push(readFetchRequestForgottenTopic(r, v))
+    forgottenTopicsData = r.list<FetchRequestForgottenTopic>(forgottenTopicsDataSize)
+    for (let i = 0; i < forgottenTopicsDataSize; i++) forgottenTopicsData[i] = readFetchRequestForgottenTopic(r, v)
   }
   let rackId: string = ''
   if (v >= 11) {
@@ -624,10 +624,12 @@ function readFetchResponsePartition(r: Reader, v: number): FetchResponsePartitio
   let abortedTransactions: FetchResponseAbortedTransaction[] | null = []
   if (v >= 4) {
     r.field = 11
-    abortedTransactions = []
     const abortedTransactionsSize = flex ? r.compactNullableCount(17) : r.nullableCount(16)
-    if (abortedTransactionsSize < 0) abortedTransactions = null
-    else for (let i = 0; i < abortedTransactionsSize; i++) abortedTransactions.push(readFetchResponseAbortedTransaction(r, v))
+    abortedTransactions = null
+    if (abortedTransactionsSize >= 0) {
+      abortedTransactions = r.list<FetchResponseAbortedTransaction>(abortedTransactionsSize)
+      for (let i = 0; i < abortedTransactionsSize; i++) abortedTransactions[i] = readFetchResponseAbortedTransaction(r, v)
+    }
   }
   let preferredReadReplica: number = -1
   if (v >= 11) {
@@ -690,9 +692,9 @@ function readFetchResponseTopic(r: Reader, v: number): FetchResponseTopic {
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 20
-  let partitions: FetchResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(37) : r.count(18)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readFetchResponsePartition(r, v))
+  const partitions = r.list<FetchResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readFetchResponsePartition(r, v)
   r.field = 21
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: FetchResponseTopic = { topic, topicId, partitions }
@@ -734,9 +736,9 @@ function readFetchResponse(r: Reader, v: number): FetchResponse {
     sessionId = view.getInt32(at29 + 2)
   }
   r.field = 29
-  let responses: FetchResponseTopic[] = []
   const responsesSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < responsesSize; i++) responses.push(readFetchResponseTopic(r, v))
+  const responses = r.list<FetchResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readFetchResponseTopic(r, v)
   let nodeEndpoints: FetchResponseNodeEndpoint[] = []
   r.field = 30
   let unknownTags: UnknownTag[] | undefined
@@ -752,9 +754,9 @@ function readFetchResponse(r: Reader, v: number): FetchResponse {
           }
           const end = r.tagEnd()
           r.field = 31
-          nodeEndpoints = []
           const nodeEndpointsSize = r.compactCount(11)
-          for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints.push(readFetchResponseNodeEndpoint(r, v))
+          nodeEndpoints = r.list<FetchResponseNodeEndpoint>(nodeEndpointsSize)
+          for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints[i] = readFetchResponseNodeEndpoint(r, v)
           r.closeTag(end)
           break
         }

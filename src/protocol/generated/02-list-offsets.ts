@@ -86,9 +86,9 @@ function readListOffsetsRequestTopic(r: Reader, v: number): ListOffsetsRequestTo
   r.field = 5
   const name = flex ? r.compactString() : r.string()
   r.field = 6
-  let partitions: ListOffsetsRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(17) : r.count(12)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readListOffsetsRequestPartition(r, v))
+  const partitions = r.list<ListOffsetsRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readListOffsetsRequestPartition(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ListOffsetsRequestTopic = { name, partitions }
@@ -107,9 +107,9 @@ function readListOffsetsRequest(r: Reader, v: number): ListOffsetsRequest {
     isolationLevel = view.getInt8(r.take(1))
   }
   r.field = 10
-  let topics: ListOffsetsRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readListOffsetsRequestTopic(r, v))
+  const topics = r.list<ListOffsetsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readListOffsetsRequestTopic(r, v)
   let timeoutMs: number = 0
   if (v >= 10) {
     r.field = 11
@@ -196,9 +196,9 @@ function readListOffsetsResponsePartition(r: Reader, v: number): ListOffsetsResp
   let oldStyleOffsets: number[] = []
   if (v <= 0) {
     r.field = 1
-    oldStyleOffsets = []
     const oldStyleOffsetsSize = r.count(8)
-    for (let i = 0; i < oldStyleOffsetsSize; i++) oldStyleOffsets.push((r.int64()))
+    oldStyleOffsets = r.list<number>(oldStyleOffsetsSize)
+    for (let i = 0; i < oldStyleOffsetsSize; i++) oldStyleOffsets[i] = (r.int64())
   }
   let timestamp: number = -1
   let offset: number = -1
@@ -225,9 +225,9 @@ function readListOffsetsResponseTopic(r: Reader, v: number): ListOffsetsResponse
   r.field = 5
   const name = flex ? r.compactString() : r.string()
   r.field = 6
-  let partitions: ListOffsetsResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(27) : r.count(10)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readListOffsetsResponsePartition(r, v))
+  const partitions = r.list<ListOffsetsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readListOffsetsResponsePartition(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ListOffsetsResponseTopic = { name, partitions }
@@ -244,9 +244,9 @@ function readListOffsetsResponse(r: Reader, v: number): ListOffsetsResponse {
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 9
-  let topics: ListOffsetsResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readListOffsetsResponseTopic(r, v))
+  const topics = r.list<ListOffsetsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readListOffsetsResponseTopic(r, v)
   r.field = 10
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ListOffsetsResponse = { throttleTimeMs, topics }

@@ -97,10 +97,12 @@ function readMetadataRequest(r: Reader, v: number): MetadataRequest {
   const flex = v >= 9
   const view = r.view
   r.field = 3
-  let topics: MetadataRequestTopic[] | null = []
   const topicsSize = v >= 1 ? (flex ? r.compactNullableCount(2) : r.nullableCount(2)) : (flex ? r.compactCount(2) : r.count(2))
-  if (topicsSize < 0) topics = null
-  else for (let i = 0; i < topicsSize; i++) topics.push(readMetadataRequestTopic(r, v))
+  let topics: MetadataRequestTopic[] | null = null
+  if (topicsSize >= 0) {
+    topics = r.list<MetadataRequestTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readMetadataRequestTopic(r, v)
+  }
   let allowAutoTopicCreation: boolean = true
   if (v >= 4) {
     r.field = 4
@@ -219,7 +221,6 @@ function readMetadataResponsePartition(r: Reader, v: number): MetadataResponsePa
   let offlineReplicas: number[] = []
   if (v >= 5) {
     r.field = 9
-    offlineReplicas = []
     const offlineReplicasSize = flex ? r.compactCount(4) : r.count(4)
     offlineReplicas = r.int32s(offlineReplicasSize)
   }
@@ -248,9 +249,9 @@ function readMetadataResponseTopic(r: Reader, v: number): MetadataResponseTopic 
     isInternal = view.getUint8(r.take(1)) !== 0
   }
   r.field = 15
-  let partitions: MetadataResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(18) : r.count(18)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readMetadataResponsePartition(r, v))
+  const partitions = r.list<MetadataResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readMetadataResponsePartition(r, v)
   let topicAuthorizedOperations: number = -2147483648
   if (v >= 8) {
     r.field = 16
@@ -272,9 +273,9 @@ function readMetadataResponse(r: Reader, v: number): MetadataResponse {
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 19
-  let brokers: MetadataResponseBroker[] = []
   const brokersSize = flex ? r.compactCount(11) : r.count(10)
-  for (let i = 0; i < brokersSize; i++) brokers.push(readMetadataResponseBroker(r, v))
+  const brokers = r.list<MetadataResponseBroker>(brokersSize)
+  for (let i = 0; i < brokersSize; i++) brokers[i] = readMetadataResponseBroker(r, v)
   let clusterId: string | null = null
   if (v >= 2) {
     r.field = 20
@@ -286,9 +287,9 @@ function readMetadataResponse(r: Reader, v: number): MetadataResponse {
     controllerId = view.getInt32(r.take(4))
   }
   r.field = 22
-  let topics: MetadataResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(10) : r.count(8)
-  for (let i = 0; i < topicsSize; i++) topics.push(readMetadataResponseTopic(r, v))
+  const topics = r.list<MetadataResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readMetadataResponseTopic(r, v)
   let clusterAuthorizedOperations: number = -2147483648
   if (v >= 8 && v <= 10) {
     r.field = 23

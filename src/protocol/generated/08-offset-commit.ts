@@ -100,9 +100,9 @@ function readOffsetCommitRequestTopic(r: Reader, v: number): OffsetCommitRequest
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 7
-  let partitions: OffsetCommitRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(18) : r.count(14)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetCommitRequestPartition(r, v))
+  const partitions = r.list<OffsetCommitRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetCommitRequestPartition(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetCommitRequestTopic = { name, topicId, partitions }
@@ -136,9 +136,9 @@ function readOffsetCommitRequest(r: Reader, v: number): OffsetCommitRequest {
     retentionTimeMs = r.int64At(r.take(8))
   }
   r.field = 14
-  let topics: OffsetCommitRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetCommitRequestTopic(r, v))
+  const topics = r.list<OffsetCommitRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetCommitRequestTopic(r, v)
   r.field = 15
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetCommitRequest = { groupId, generationIdOrMemberEpoch, memberId, groupInstanceId, retentionTimeMs, topics }
@@ -261,9 +261,9 @@ function readOffsetCommitResponseTopic(r: Reader, v: number): OffsetCommitRespon
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 4
-  let partitions: OffsetCommitResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetCommitResponsePartition(r, v))
+  const partitions = r.list<OffsetCommitResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetCommitResponsePartition(r, v)
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetCommitResponseTopic = { name, topicId, partitions }
@@ -280,9 +280,9 @@ function readOffsetCommitResponse(r: Reader, v: number): OffsetCommitResponse {
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 7
-  let topics: OffsetCommitResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetCommitResponseTopic(r, v))
+  const topics = r.list<OffsetCommitResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetCommitResponseTopic(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetCommitResponse = { throttleTimeMs, topics }

@@ -144,10 +144,12 @@ function readOffsetFetchRequestGroup(r: Reader, v: number): OffsetFetchRequestGr
     memberEpoch = view.getInt32(r.take(4))
   }
   r.field = 10
-  let topics: OffsetFetchRequestGroupTopic[] | null = []
   const topicsSize = r.compactNullableCount(3)
-  if (topicsSize < 0) topics = null
-  else for (let i = 0; i < topicsSize; i++) topics.push(readOffsetFetchRequestGroupTopic(r, v))
+  let topics: OffsetFetchRequestGroupTopic[] | null = null
+  if (topicsSize >= 0) {
+    topics = r.list<OffsetFetchRequestGroupTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetFetchRequestGroupTopic(r, v)
+  }
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: OffsetFetchRequestGroup = { groupId, memberId, memberEpoch, topics }
@@ -166,17 +168,19 @@ function readOffsetFetchRequest(r: Reader, v: number): OffsetFetchRequest {
   let topics: OffsetFetchRequestTopic[] | null = []
   if (v <= 7) {
     r.field = 13
-    topics = []
     const topicsSize = v >= 2 ? (flex ? r.compactNullableCount(3) : r.nullableCount(6)) : (flex ? r.compactCount(3) : r.count(6))
-    if (topicsSize < 0) topics = null
-    else for (let i = 0; i < topicsSize; i++) topics.push(readOffsetFetchRequestTopic(r, v))
+    topics = null
+    if (topicsSize >= 0) {
+      topics = r.list<OffsetFetchRequestTopic>(topicsSize)
+      for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetFetchRequestTopic(r, v)
+    }
   }
   let groups: OffsetFetchRequestGroup[] = []
   if (v >= 8) {
     r.field = 14
-    groups = []
     const groupsSize = r.compactCount(3)
-    for (let i = 0; i < groupsSize; i++) groups.push(readOffsetFetchRequestGroup(r, v))
+    groups = r.list<OffsetFetchRequestGroup>(groupsSize)
+    for (let i = 0; i < groupsSize; i++) groups[i] = readOffsetFetchRequestGroup(r, v)
   }
   let requireStable: boolean = false
   if (v >= 7) {
@@ -326,9 +330,9 @@ function readOffsetFetchResponseTopic(r: Reader, v: number): OffsetFetchResponse
   r.field = 5
   const name = flex ? r.compactString() : r.string()
   r.field = 6
-  let partitions: OffsetFetchResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(20) : r.count(16)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetFetchResponsePartition(r, v))
+  const partitions = r.list<OffsetFetchResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetFetchResponsePartition(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetFetchResponseTopic = { name, partitions }
@@ -366,9 +370,9 @@ function readOffsetFetchResponseGroupTopic(r: Reader, v: number): OffsetFetchRes
     topicId = r.uuidAt(r.take(16))
   }
   r.field = 14
-  let partitions: OffsetFetchResponseGroupTopicPartition[] = []
   const partitionsSize = r.compactCount(20)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetFetchResponseGroupTopicPartition(r, v))
+  const partitions = r.list<OffsetFetchResponseGroupTopicPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetFetchResponseGroupTopicPartition(r, v)
   r.field = 15
   const unknownTags = r.unknownTags()
   const decoded: OffsetFetchResponseGroupTopic = { name, topicId, partitions }
@@ -381,9 +385,9 @@ function readOffsetFetchResponseGroup(r: Reader, v: number): OffsetFetchResponse
   r.field = 16
   const groupId = r.compactString()
   r.field = 17
-  let topics: OffsetFetchResponseGroupTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetFetchResponseGroupTopic(r, v))
+  const topics = r.list<OffsetFetchResponseGroupTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetFetchResponseGroupTopic(r, v)
   r.field = 18
   const errorCode = view.getInt16(r.take(2))
   r.field = 19
@@ -404,9 +408,9 @@ function readOffsetFetchResponse(r: Reader, v: number): OffsetFetchResponse {
   let topics: OffsetFetchResponseTopic[] = []
   if (v <= 7) {
     r.field = 21
-    topics = []
     const topicsSize = flex ? r.compactCount(3) : r.count(6)
-    for (let i = 0; i < topicsSize; i++) topics.push(readOffsetFetchResponseTopic(r, v))
+    topics = r.list<OffsetFetchResponseTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetFetchResponseTopic(r, v)
   }
   let errorCode: number = 0
   if (v >= 2 && v <= 7) {
@@ -416,9 +420,9 @@ function readOffsetFetchResponse(r: Reader, v: number): OffsetFetchResponse {
   let groups: OffsetFetchResponseGroup[] = []
   if (v >= 8) {
     r.field = 23
-    groups = []
     const groupsSize = r.compactCount(5)
-    for (let i = 0; i < groupsSize; i++) groups.push(readOffsetFetchResponseGroup(r, v))
+    groups = r.list<OffsetFetchResponseGroup>(groupsSize)
+    for (let i = 0; i < groupsSize; i++) groups[i] = readOffsetFetchResponseGroup(r, v)
   }
   r.field = 24
   const unknownTags = flex ? r.unknownTags() : undefined

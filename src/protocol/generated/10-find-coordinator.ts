@@ -58,9 +58,9 @@ function readFindCoordinatorRequest(r: Reader, v: number): FindCoordinatorReques
   let coordinatorKeys: string[] = []
   if (v >= 4) {
     r.field = 2
-    coordinatorKeys = []
     const coordinatorKeysSize = r.compactCount(1)
-    for (let i = 0; i < coordinatorKeysSize; i++) coordinatorKeys.push((r.compactString()))
+    coordinatorKeys = r.list<string>(coordinatorKeysSize)
+    for (let i = 0; i < coordinatorKeysSize; i++) coordinatorKeys[i] = (r.compactString())
   }
   r.field = 3
   const unknownTags = flex ? r.unknownTags() : undefined
@@ -160,9 +160,9 @@ function readFindCoordinatorResponse(r: Reader, v: number): FindCoordinatorRespo
   let coordinators: FindCoordinatorResponseCoordinator[] = []
   if (v >= 4) {
     r.field = 12
-    coordinators = []
     const coordinatorsSize = r.compactCount(14)
-    for (let i = 0; i < coordinatorsSize; i++) coordinators.push(readFindCoordinatorResponseCoordinator(r, v))
+    coordinators = r.list<FindCoordinatorResponseCoordinator>(coordinatorsSize)
+    for (let i = 0; i < coordinatorsSize; i++) coordinators[i] = readFindCoordinatorResponseCoordinator(r, v)
   }
   r.field = 13
   const unknownTags = flex ? r.unknownTags() : undefined

@@ -86,9 +86,9 @@ function readJoinGroupRequest(r: Reader, v: number): JoinGroupRequest {
   r.field = 8
   const protocolType = flex ? r.compactString() : r.string()
   r.field = 9
-  let protocols: JoinGroupRequestProtocol[] = []
   const protocolsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < protocolsSize; i++) protocols.push(readJoinGroupRequestProtocol(r, v))
+  const protocols = r.list<JoinGroupRequestProtocol>(protocolsSize)
+  for (let i = 0; i < protocolsSize; i++) protocols[i] = readJoinGroupRequestProtocol(r, v)
   let reason: string | null = null
   if (v >= 8) {
     r.field = 10
@@ -209,9 +209,9 @@ function readJoinGroupResponse(r: Reader, v: number): JoinGroupResponse {
   r.field = 10
   const memberId = flex ? r.compactString() : r.string()
   r.field = 11
-  let members: JoinGroupResponseMember[] = []
   const membersSize = flex ? r.compactCount(4) : r.count(6)
-  for (let i = 0; i < membersSize; i++) members.push(readJoinGroupResponseMember(r, v))
+  const members = r.list<JoinGroupResponseMember>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readJoinGroupResponseMember(r, v)
   r.field = 12
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: JoinGroupResponse = { throttleTimeMs, errorCode, generationId, protocolType, protocolName, leader, skipAssignment, memberId, members }

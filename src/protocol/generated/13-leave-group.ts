@@ -67,9 +67,9 @@ function readLeaveGroupRequest(r: Reader, v: number): LeaveGroupRequest {
   let members: LeaveGroupRequestMember[] = []
   if (v >= 3) {
     r.field = 6
-    members = []
     const membersSize = flex ? r.compactCount(3) : r.count(4)
-    for (let i = 0; i < membersSize; i++) members.push(readLeaveGroupRequestMember(r, v))
+    members = r.list<LeaveGroupRequestMember>(membersSize)
+    for (let i = 0; i < membersSize; i++) members[i] = readLeaveGroupRequestMember(r, v)
   }
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
@@ -156,9 +156,9 @@ function readLeaveGroupResponse(r: Reader, v: number): LeaveGroupResponse {
   let members: LeaveGroupResponseMember[] = []
   if (v >= 3) {
     r.field = 6
-    members = []
     const membersSize = flex ? r.compactCount(5) : r.count(6)
-    for (let i = 0; i < membersSize; i++) members.push(readLeaveGroupResponseMember(r, v))
+    members = r.list<LeaveGroupResponseMember>(membersSize)
+    for (let i = 0; i < membersSize; i++) members[i] = readLeaveGroupResponseMember(r, v)
   }
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined

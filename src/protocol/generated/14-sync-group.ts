@@ -74,9 +74,9 @@ function readSyncGroupRequest(r: Reader, v: number): SyncGroupRequest {
     protocolName = r.compactNullableString()
   }
   r.field = 9
-  let assignments: SyncGroupRequestAssignment[] = []
   const assignmentsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < assignmentsSize; i++) assignments.push(readSyncGroupRequestAssignment(r, v))
+  const assignments = r.list<SyncGroupRequestAssignment>(assignmentsSize)
+  for (let i = 0; i < assignmentsSize; i++) assignments[i] = readSyncGroupRequestAssignment(r, v)
   r.field = 10
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: SyncGroupRequest = { groupId, generationId, memberId, groupInstanceId, protocolType, protocolName, assignments }

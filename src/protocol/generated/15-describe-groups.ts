@@ -47,9 +47,9 @@ function readDescribeGroupsRequest(r: Reader, v: number): DescribeGroupsRequest 
   const flex = v >= 5
   const view = r.view
   r.field = 0
-  let groups: string[] = []
   const groupsSize = flex ? r.compactCount(1) : r.count(2)
-  for (let i = 0; i < groupsSize; i++) groups.push((flex ? r.compactString() : r.string()))
+  const groups = r.list<string>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = (flex ? r.compactString() : r.string())
   let includeAuthorizedOperations: boolean = false
   if (v >= 3) {
     r.field = 1
@@ -129,9 +129,9 @@ function readDescribeGroupsResponseGroup(r: Reader, v: number): DescribeGroupsRe
   r.field = 12
   const protocolData = flex ? r.compactString() : r.string()
   r.field = 13
-  let members: DescribeGroupsResponseMember[] = []
   const membersSize = flex ? r.compactCount(7) : r.count(14)
-  for (let i = 0; i < membersSize; i++) members.push(readDescribeGroupsResponseMember(r, v))
+  const members = r.list<DescribeGroupsResponseMember>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readDescribeGroupsResponseMember(r, v)
   let authorizedOperations: number = -2147483648
   if (v >= 3) {
     r.field = 14
@@ -153,9 +153,9 @@ function readDescribeGroupsResponse(r: Reader, v: number): DescribeGroupsRespons
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 17
-  let groups: DescribeGroupsResponseGroup[] = []
   const groupsSize = flex ? r.compactCount(12) : r.count(14)
-  for (let i = 0; i < groupsSize; i++) groups.push(readDescribeGroupsResponseGroup(r, v))
+  const groups = r.list<DescribeGroupsResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readDescribeGroupsResponseGroup(r, v)
   r.field = 18
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeGroupsResponse = { throttleTimeMs, groups }

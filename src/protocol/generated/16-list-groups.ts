@@ -35,16 +35,16 @@ function readListGroupsRequest(r: Reader, v: number): ListGroupsRequest {
   let statesFilter: string[] = []
   if (v >= 4) {
     r.field = 0
-    statesFilter = []
     const statesFilterSize = r.compactCount(1)
-    for (let i = 0; i < statesFilterSize; i++) statesFilter.push((r.compactString()))
+    statesFilter = r.list<string>(statesFilterSize)
+    for (let i = 0; i < statesFilterSize; i++) statesFilter[i] = (r.compactString())
   }
   let typesFilter: string[] = []
   if (v >= 5) {
     r.field = 1
-    typesFilter = []
     const typesFilterSize = r.compactCount(1)
-    for (let i = 0; i < typesFilterSize; i++) typesFilter.push((r.compactString()))
+    typesFilter = r.list<string>(typesFilterSize)
+    for (let i = 0; i < typesFilterSize; i++) typesFilter[i] = (r.compactString())
   }
   r.field = 2
   const unknownTags = flex ? r.unknownTags() : undefined
@@ -117,9 +117,9 @@ function readListGroupsResponse(r: Reader, v: number): ListGroupsResponse {
   r.field = 6
   const errorCode = view.getInt16(r.take(2))
   r.field = 7
-  let groups: ListGroupsResponseGroup[] = []
   const groupsSize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < groupsSize; i++) groups.push(readListGroupsResponseGroup(r, v))
+  const groups = r.list<ListGroupsResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readListGroupsResponseGroup(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ListGroupsResponse = { throttleTimeMs, errorCode, groups }

@@ -32,9 +32,9 @@ function readSaslHandshakeResponse(r: Reader, _v: number): SaslHandshakeResponse
   r.field = 0
   const errorCode = view.getInt16(r.take(2))
   r.field = 1
-  let mechanisms: string[] = []
   const mechanismsSize = r.count(2)
-  for (let i = 0; i < mechanismsSize; i++) mechanisms.push((r.string()))
+  const mechanisms = r.list<string>(mechanismsSize)
+  for (let i = 0; i < mechanismsSize; i++) mechanisms[i] = (r.string())
   return { errorCode, mechanisms }
 }
 

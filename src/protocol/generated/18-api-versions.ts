@@ -137,9 +137,9 @@ function readApiVersionsResponse(r: Reader, v: number): ApiVersionsResponse {
   r.field = 8
   const errorCode = view.getInt16(r.take(2))
   r.field = 9
-  let apiKeys: ApiVersionsResponseApiKey[] = []
   const apiKeysSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < apiKeysSize; i++) apiKeys.push(readApiVersionsResponseApiKey(r, v))
+  const apiKeys = r.list<ApiVersionsResponseApiKey>(apiKeysSize)
+  for (let i = 0; i < apiKeysSize; i++) apiKeys[i] = readApiVersionsResponseApiKey(r, v)
   let throttleTimeMs: number = 0
   if (v >= 1) {
     r.field = 10
@@ -158,9 +158,9 @@ function readApiVersionsResponse(r: Reader, v: number): ApiVersionsResponse {
         case 0: {
           const end = r.tagEnd()
           r.field = 12
-          supportedFeatures = []
           const supportedFeaturesSize = r.compactCount(6)
-          for (let i = 0; i < supportedFeaturesSize; i++) supportedFeatures.push(readApiVersionsResponseSupportedFeature(r, v))
+          supportedFeatures = r.list<ApiVersionsResponseSupportedFeature>(supportedFeaturesSize)
+          for (let i = 0; i < supportedFeaturesSize; i++) supportedFeatures[i] = readApiVersionsResponseSupportedFeature(r, v)
           r.closeTag(end)
           break
         }
@@ -174,9 +174,9 @@ function readApiVersionsResponse(r: Reader, v: number): ApiVersionsResponse {
         case 2: {
           const end = r.tagEnd()
           r.field = 14
-          finalizedFeatures = []
           const finalizedFeaturesSize = r.compactCount(6)
-          for (let i = 0; i < finalizedFeaturesSize; i++) finalizedFeatures.push(readApiVersionsResponseFinalizedFeature(r, v))
+          finalizedFeatures = r.list<ApiVersionsResponseFinalizedFeature>(finalizedFeaturesSize)
+          for (let i = 0; i < finalizedFeaturesSize; i++) finalizedFeatures[i] = readApiVersionsResponseFinalizedFeature(r, v)
           r.closeTag(end)
           break
         }

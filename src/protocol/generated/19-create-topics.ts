@@ -107,13 +107,13 @@ function readCreateTopicsRequestTopic(r: Reader, v: number): CreateTopicsRequest
   const numPartitions = view.getInt32(at8)
   const replicationFactor = view.getInt16(at8 + 4)
   r.field = 8
-  let assignments: CreateTopicsRequestAssignment[] = []
   const assignmentsSize = flex ? r.compactCount(6) : r.count(8)
-  for (let i = 0; i < assignmentsSize; i++) assignments.push(readCreateTopicsRequestAssignment(r, v))
+  const assignments = r.list<CreateTopicsRequestAssignment>(assignmentsSize)
+  for (let i = 0; i < assignmentsSize; i++) assignments[i] = readCreateTopicsRequestAssignment(r, v)
   r.field = 9
-  let configs: CreateTopicsRequestConfig[] = []
   const configsSize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < configsSize; i++) configs.push(readCreateTopicsRequestConfig(r, v))
+  const configs = r.list<CreateTopicsRequestConfig>(configsSize)
+  for (let i = 0; i < configsSize; i++) configs[i] = readCreateTopicsRequestConfig(r, v)
   r.field = 10
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreateTopicsRequestTopic = { name, numPartitions, replicationFactor, assignments, configs }
@@ -125,9 +125,9 @@ function readCreateTopicsRequest(r: Reader, v: number): CreateTopicsRequest {
   const flex = v >= 5
   const view = r.view
   r.field = 11
-  let topics: CreateTopicsRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(10) : r.count(16)
-  for (let i = 0; i < topicsSize; i++) topics.push(readCreateTopicsRequestTopic(r, v))
+  const topics = r.list<CreateTopicsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readCreateTopicsRequestTopic(r, v)
   r.field = 12
   const timeoutMs = view.getInt32(r.take(4))
   let validateOnly: boolean = false
@@ -267,10 +267,12 @@ function readCreateTopicsResponseTopic(r: Reader, v: number): CreateTopicsRespon
   let configs: CreateTopicsResponseConfig[] | null = []
   if (v >= 5) {
     r.field = 9
-    configs = []
     const configsSize = r.compactNullableCount(6)
-    if (configsSize < 0) configs = null
-    else for (let i = 0; i < configsSize; i++) configs.push(readCreateTopicsResponseConfig(r, v))
+    configs = null
+    if (configsSize >= 0) {
+      configs = r.list<CreateTopicsResponseConfig>(configsSize)
+      for (let i = 0; i < configsSize; i++) configs[i] = readCreateTopicsResponseConfig(r, v)
+    }
   }
   let topicConfigErrorCode: number = 0
   r.field = 10
@@ -306,9 +308,9 @@ function readCreateTopicsResponse(r: Reader, v: number): CreateTopicsResponse {
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 13
-  let topics: CreateTopicsResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(12) : r.count(4)
-  for (let i = 0; i < topicsSize; i++) topics.push(readCreateTopicsResponseTopic(r, v))
+  const topics = r.list<CreateTopicsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readCreateTopicsResponseTopic(r, v)
   r.field = 14
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreateTopicsResponse = { throttleTimeMs, topics }

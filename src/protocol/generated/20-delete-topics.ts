@@ -56,16 +56,16 @@ function readDeleteTopicsRequest(r: Reader, v: number): DeleteTopicsRequest {
   let topics: DeleteTopicsRequestTopic[] = []
   if (v >= 6) {
     r.field = 3
-    topics = []
     const topicsSize = r.compactCount(18)
-    for (let i = 0; i < topicsSize; i++) topics.push(readDeleteTopicsRequestTopic(r, v))
+    topics = r.list<DeleteTopicsRequestTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readDeleteTopicsRequestTopic(r, v)
   }
   let topicNames: string[] = []
   if (v <= 5) {
     r.field = 4
-    topicNames = []
     const topicNamesSize = flex ? r.compactCount(1) : r.count(2)
-    for (let i = 0; i < topicNamesSize; i++) topicNames.push((flex ? r.compactString() : r.string()))
+    topicNames = r.list<string>(topicNamesSize)
+    for (let i = 0; i < topicNamesSize; i++) topicNames[i] = (flex ? r.compactString() : r.string())
   }
   r.field = 5
   const timeoutMs = view.getInt32(r.take(4))
@@ -149,9 +149,9 @@ function readDeleteTopicsResponse(r: Reader, v: number): DeleteTopicsResponse {
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 6
-  let responses: DeleteTopicsResponseResult[] = []
   const responsesSize = flex ? r.compactCount(4) : r.count(4)
-  for (let i = 0; i < responsesSize; i++) responses.push(readDeleteTopicsResponseResult(r, v))
+  const responses = r.list<DeleteTopicsResponseResult>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readDeleteTopicsResponseResult(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteTopicsResponse = { throttleTimeMs, responses }

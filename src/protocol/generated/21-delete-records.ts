@@ -60,9 +60,9 @@ function readDeleteRecordsRequestTopic(r: Reader, v: number): DeleteRecordsReque
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: DeleteRecordsRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(13) : r.count(12)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDeleteRecordsRequestPartition(r, v))
+  const partitions = r.list<DeleteRecordsRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDeleteRecordsRequestPartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteRecordsRequestTopic = { name, partitions }
@@ -74,9 +74,9 @@ function readDeleteRecordsRequest(r: Reader, v: number): DeleteRecordsRequest {
   const flex = v >= 2
   const view = r.view
   r.field = 5
-  let topics: DeleteRecordsRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDeleteRecordsRequestTopic(r, v))
+  const topics = r.list<DeleteRecordsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDeleteRecordsRequestTopic(r, v)
   r.field = 6
   const timeoutMs = view.getInt32(r.take(4))
   r.field = 7
@@ -150,9 +150,9 @@ function readDeleteRecordsResponseTopic(r: Reader, v: number): DeleteRecordsResp
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: DeleteRecordsResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(15) : r.count(14)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDeleteRecordsResponsePartition(r, v))
+  const partitions = r.list<DeleteRecordsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDeleteRecordsResponsePartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteRecordsResponseTopic = { name, partitions }
@@ -166,9 +166,9 @@ function readDeleteRecordsResponse(r: Reader, v: number): DeleteRecordsResponse 
   r.field = 5
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 6
-  let topics: DeleteRecordsResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDeleteRecordsResponseTopic(r, v))
+  const topics = r.list<DeleteRecordsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDeleteRecordsResponseTopic(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteRecordsResponse = { throttleTimeMs, topics }

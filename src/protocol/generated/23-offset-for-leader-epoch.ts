@@ -72,9 +72,9 @@ function readOffsetForLeaderEpochRequestTopic(r: Reader, v: number): OffsetForLe
   r.field = 4
   const topic = flex ? r.compactString() : r.string()
   r.field = 5
-  let partitions: OffsetForLeaderEpochRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(13) : r.count(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetForLeaderEpochRequestPartition(r, v))
+  const partitions = r.list<OffsetForLeaderEpochRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetForLeaderEpochRequestPartition(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetForLeaderEpochRequestTopic = { topic, partitions }
@@ -91,9 +91,9 @@ function readOffsetForLeaderEpochRequest(r: Reader, v: number): OffsetForLeaderE
     replicaId = view.getInt32(r.take(4))
   }
   r.field = 8
-  let topics: OffsetForLeaderEpochRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetForLeaderEpochRequestTopic(r, v))
+  const topics = r.list<OffsetForLeaderEpochRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetForLeaderEpochRequestTopic(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetForLeaderEpochRequest = { replicaId, topics }
@@ -177,9 +177,9 @@ function readOffsetForLeaderEpochResponseTopic(r: Reader, v: number): OffsetForL
   r.field = 4
   const topic = flex ? r.compactString() : r.string()
   r.field = 5
-  let partitions: OffsetForLeaderEpochResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(19) : r.count(14)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetForLeaderEpochResponsePartition(r, v))
+  const partitions = r.list<OffsetForLeaderEpochResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetForLeaderEpochResponsePartition(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetForLeaderEpochResponseTopic = { topic, partitions }
@@ -196,9 +196,9 @@ function readOffsetForLeaderEpochResponse(r: Reader, v: number): OffsetForLeader
     throttleTimeMs = view.getInt32(r.take(4))
   }
   r.field = 8
-  let topics: OffsetForLeaderEpochResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetForLeaderEpochResponseTopic(r, v))
+  const topics = r.list<OffsetForLeaderEpochResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetForLeaderEpochResponseTopic(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: OffsetForLeaderEpochResponse = { throttleTimeMs, topics }

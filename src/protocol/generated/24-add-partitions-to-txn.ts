@@ -85,9 +85,9 @@ function readAddPartitionsToTxnRequestTransaction(r: Reader, v: number): AddPart
   const producerEpoch = view.getInt16(at5 + 8)
   const verifyOnly = view.getUint8(at5 + 10) !== 0
   r.field = 5
-  let topics: AddPartitionsToTxnRequestAddPartitionsToTxnTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readAddPartitionsToTxnRequestAddPartitionsToTxnTopic(r, v))
+  const topics = r.list<AddPartitionsToTxnRequestAddPartitionsToTxnTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readAddPartitionsToTxnRequestAddPartitionsToTxnTopic(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: AddPartitionsToTxnRequestTransaction = { transactionalId, producerId, producerEpoch, verifyOnly, topics }
@@ -101,9 +101,9 @@ function readAddPartitionsToTxnRequest(r: Reader, v: number): AddPartitionsToTxn
   let transactions: AddPartitionsToTxnRequestTransaction[] = []
   if (v >= 4) {
     r.field = 7
-    transactions = []
     const transactionsSize = r.compactCount(14)
-    for (let i = 0; i < transactionsSize; i++) transactions.push(readAddPartitionsToTxnRequestTransaction(r, v))
+    transactions = r.list<AddPartitionsToTxnRequestTransaction>(transactionsSize)
+    for (let i = 0; i < transactionsSize; i++) transactions[i] = readAddPartitionsToTxnRequestTransaction(r, v)
   }
   let v3AndBelowTransactionalId: string = ''
   if (v <= 3) {
@@ -121,9 +121,9 @@ function readAddPartitionsToTxnRequest(r: Reader, v: number): AddPartitionsToTxn
   let v3AndBelowTopics: AddPartitionsToTxnRequestAddPartitionsToTxnTopic[] = []
   if (v <= 3) {
     r.field = 10
-    v3AndBelowTopics = []
     const v3AndBelowTopicsSize = flex ? r.compactCount(3) : r.count(6)
-    for (let i = 0; i < v3AndBelowTopicsSize; i++) v3AndBelowTopics.push(readAddPartitionsToTxnRequestAddPartitionsToTxnTopic(r, v))
+    v3AndBelowTopics = r.list<AddPartitionsToTxnRequestAddPartitionsToTxnTopic>(v3AndBelowTopicsSize)
+    for (let i = 0; i < v3AndBelowTopicsSize; i++) v3AndBelowTopics[i] = readAddPartitionsToTxnRequestAddPartitionsToTxnTopic(r, v)
   }
   r.field = 11
   const unknownTags = flex ? r.unknownTags() : undefined
@@ -229,9 +229,9 @@ function readAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(r: Reader, 
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let resultsByPartition: AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult[] = []
   const resultsByPartitionSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < resultsByPartitionSize; i++) resultsByPartition.push(readAddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(r, v))
+  const resultsByPartition = r.list<AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult>(resultsByPartitionSize)
+  for (let i = 0; i < resultsByPartitionSize; i++) resultsByPartition[i] = readAddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult = { name, resultsByPartition }
@@ -243,9 +243,9 @@ function readAddPartitionsToTxnResponseResultsByTransaction(r: Reader, v: number
   r.field = 5
   const transactionalId = r.compactString()
   r.field = 6
-  let topicResults: AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult[] = []
   const topicResultsSize = r.compactCount(3)
-  for (let i = 0; i < topicResultsSize; i++) topicResults.push(readAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(r, v))
+  const topicResults = r.list<AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult>(topicResultsSize)
+  for (let i = 0; i < topicResultsSize; i++) topicResults[i] = readAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: AddPartitionsToTxnResponseResultsByTransaction = { transactionalId, topicResults }
@@ -266,16 +266,16 @@ function readAddPartitionsToTxnResponse(r: Reader, v: number): AddPartitionsToTx
   let resultsByTransaction: AddPartitionsToTxnResponseResultsByTransaction[] = []
   if (v >= 4) {
     r.field = 10
-    resultsByTransaction = []
     const resultsByTransactionSize = r.compactCount(3)
-    for (let i = 0; i < resultsByTransactionSize; i++) resultsByTransaction.push(readAddPartitionsToTxnResponseResultsByTransaction(r, v))
+    resultsByTransaction = r.list<AddPartitionsToTxnResponseResultsByTransaction>(resultsByTransactionSize)
+    for (let i = 0; i < resultsByTransactionSize; i++) resultsByTransaction[i] = readAddPartitionsToTxnResponseResultsByTransaction(r, v)
   }
   let resultsByTopicV3AndBelow: AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult[] = []
   if (v <= 3) {
     r.field = 11
-    resultsByTopicV3AndBelow = []
     const resultsByTopicV3AndBelowSize = flex ? r.compactCount(3) : r.count(6)
-    for (let i = 0; i < resultsByTopicV3AndBelowSize; i++) resultsByTopicV3AndBelow.push(readAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(r, v))
+    resultsByTopicV3AndBelow = r.list<AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult>(resultsByTopicV3AndBelowSize)
+    for (let i = 0; i < resultsByTopicV3AndBelowSize; i++) resultsByTopicV3AndBelow[i] = readAddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(r, v)
   }
   r.field = 12
   const unknownTags = flex ? r.unknownTags() : undefined

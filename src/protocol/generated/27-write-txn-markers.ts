@@ -71,9 +71,9 @@ function readWriteTxnMarkersRequestMarker(r: Reader, v: number): WriteTxnMarkers
   const producerEpoch = view.getInt16(at4 + 8)
   const transactionResult = view.getUint8(at4 + 10) !== 0
   r.field = 4
-  let topics: WriteTxnMarkersRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readWriteTxnMarkersRequestTopic(r, v))
+  const topics = r.list<WriteTxnMarkersRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readWriteTxnMarkersRequestTopic(r, v)
   r.field = 5
   const coordinatorEpoch = view.getInt32(r.take(4))
   let transactionVersion: number = 0
@@ -91,9 +91,9 @@ function readWriteTxnMarkersRequestMarker(r: Reader, v: number): WriteTxnMarkers
 function readWriteTxnMarkersRequest(r: Reader, v: number): WriteTxnMarkersRequest {
   const flex = v >= 1
   r.field = 8
-  let markers: WriteTxnMarkersRequestMarker[] = []
   const markersSize = flex ? r.compactCount(17) : r.count(19)
-  for (let i = 0; i < markersSize; i++) markers.push(readWriteTxnMarkersRequestMarker(r, v))
+  const markers = r.list<WriteTxnMarkersRequestMarker>(markersSize)
+  for (let i = 0; i < markersSize; i++) markers[i] = readWriteTxnMarkersRequestMarker(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: WriteTxnMarkersRequest = { markers }
@@ -176,9 +176,9 @@ function readWriteTxnMarkersResponseTopic(r: Reader, v: number): WriteTxnMarkers
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: WriteTxnMarkersResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readWriteTxnMarkersResponsePartition(r, v))
+  const partitions = r.list<WriteTxnMarkersResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readWriteTxnMarkersResponsePartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: WriteTxnMarkersResponseTopic = { name, partitions }
@@ -191,9 +191,9 @@ function readWriteTxnMarkersResponseMarker(r: Reader, v: number): WriteTxnMarker
   r.field = 5
   const producerId = r.int64At(r.take(8))
   r.field = 6
-  let topics: WriteTxnMarkersResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readWriteTxnMarkersResponseTopic(r, v))
+  const topics = r.list<WriteTxnMarkersResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readWriteTxnMarkersResponseTopic(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: WriteTxnMarkersResponseMarker = { producerId, topics }
@@ -204,9 +204,9 @@ function readWriteTxnMarkersResponseMarker(r: Reader, v: number): WriteTxnMarker
 function readWriteTxnMarkersResponse(r: Reader, v: number): WriteTxnMarkersResponse {
   const flex = v >= 1
   r.field = 8
-  let markers: WriteTxnMarkersResponseMarker[] = []
   const markersSize = flex ? r.compactCount(10) : r.count(12)
-  for (let i = 0; i < markersSize; i++) markers.push(readWriteTxnMarkersResponseMarker(r, v))
+  const markers = r.list<WriteTxnMarkersResponseMarker>(markersSize)
+  for (let i = 0; i < markersSize; i++) markers[i] = readWriteTxnMarkersResponseMarker(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: WriteTxnMarkersResponse = { markers }

@@ -78,9 +78,9 @@ function readTxnOffsetCommitRequestTopic(r: Reader, v: number): TxnOffsetCommitR
   r.field = 4
   const name = flex ? r.compactString() : r.string()
   r.field = 5
-  let partitions: TxnOffsetCommitRequestPartition[] = []
   const partitionsSize = flex ? r.compactCount(18) : r.count(14)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readTxnOffsetCommitRequestPartition(r, v))
+  const partitions = r.list<TxnOffsetCommitRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readTxnOffsetCommitRequestPartition(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: TxnOffsetCommitRequestTopic = { name, partitions }
@@ -115,9 +115,9 @@ function readTxnOffsetCommitRequest(r: Reader, v: number): TxnOffsetCommitReques
     groupInstanceId = r.compactNullableString()
   }
   r.field = 13
-  let topics: TxnOffsetCommitRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readTxnOffsetCommitRequestTopic(r, v))
+  const topics = r.list<TxnOffsetCommitRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readTxnOffsetCommitRequestTopic(r, v)
   r.field = 14
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: TxnOffsetCommitRequest = { transactionalId, groupId, producerId, producerEpoch, generationId, memberId, groupInstanceId, topics }
@@ -225,9 +225,9 @@ function readTxnOffsetCommitResponseTopic(r: Reader, v: number): TxnOffsetCommit
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: TxnOffsetCommitResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readTxnOffsetCommitResponsePartition(r, v))
+  const partitions = r.list<TxnOffsetCommitResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readTxnOffsetCommitResponsePartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: TxnOffsetCommitResponseTopic = { name, partitions }
@@ -241,9 +241,9 @@ function readTxnOffsetCommitResponse(r: Reader, v: number): TxnOffsetCommitRespo
   r.field = 5
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 6
-  let topics: TxnOffsetCommitResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readTxnOffsetCommitResponseTopic(r, v))
+  const topics = r.list<TxnOffsetCommitResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readTxnOffsetCommitResponseTopic(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: TxnOffsetCommitResponse = { throttleTimeMs, topics }

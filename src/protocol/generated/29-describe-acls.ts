@@ -133,9 +133,9 @@ function readDescribeAclsResponseResource(r: Reader, v: number): DescribeAclsRes
     patternType = view.getInt8(r.take(1))
   }
   r.field = 7
-  let acls: DescribeAclsResponseAcl[] = []
   const aclsSize = flex ? r.compactCount(5) : r.count(6)
-  for (let i = 0; i < aclsSize; i++) acls.push(readDescribeAclsResponseAcl(r, v))
+  const acls = r.list<DescribeAclsResponseAcl>(aclsSize)
+  for (let i = 0; i < aclsSize; i++) acls[i] = readDescribeAclsResponseAcl(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeAclsResponseResource = { resourceType, resourceName, patternType, acls }
@@ -153,9 +153,9 @@ function readDescribeAclsResponse(r: Reader, v: number): DescribeAclsResponse {
   r.field = 10
   const errorMessage = flex ? r.compactNullableString() : r.nullableString()
   r.field = 11
-  let resources: DescribeAclsResponseResource[] = []
   const resourcesSize = flex ? r.compactCount(5) : r.count(7)
-  for (let i = 0; i < resourcesSize; i++) resources.push(readDescribeAclsResponseResource(r, v))
+  const resources = r.list<DescribeAclsResponseResource>(resourcesSize)
+  for (let i = 0; i < resourcesSize; i++) resources[i] = readDescribeAclsResponseResource(r, v)
   r.field = 12
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeAclsResponse = { throttleTimeMs, errorCode, errorMessage, resources }

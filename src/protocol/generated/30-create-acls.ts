@@ -63,9 +63,9 @@ function readCreateAclsRequestCreation(r: Reader, v: number): CreateAclsRequestC
 function readCreateAclsRequest(r: Reader, v: number): CreateAclsRequest {
   const flex = v >= 2
   r.field = 7
-  let creations: CreateAclsRequestCreation[] = []
   const creationsSize = flex ? r.compactCount(8) : r.count(9)
-  for (let i = 0; i < creationsSize; i++) creations.push(readCreateAclsRequestCreation(r, v))
+  const creations = r.list<CreateAclsRequestCreation>(creationsSize)
+  for (let i = 0; i < creationsSize; i++) creations[i] = readCreateAclsRequestCreation(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreateAclsRequest = { creations }
@@ -139,9 +139,9 @@ function readCreateAclsResponse(r: Reader, v: number): CreateAclsResponse {
   r.field = 3
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 4
-  let results: CreateAclsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(4) : r.count(4)
-  for (let i = 0; i < resultsSize; i++) results.push(readCreateAclsResponseResult(r, v))
+  const results = r.list<CreateAclsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readCreateAclsResponseResult(r, v)
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreateAclsResponse = { throttleTimeMs, results }

@@ -78,9 +78,9 @@ function readDeleteAclsRequestFilter(r: Reader, v: number): DeleteAclsRequestFil
 function readDeleteAclsRequest(r: Reader, v: number): DeleteAclsRequest {
   const flex = v >= 2
   r.field = 7
-  let filters: DeleteAclsRequestFilter[] = []
   const filtersSize = flex ? r.compactCount(8) : r.count(9)
-  for (let i = 0; i < filtersSize; i++) filters.push(readDeleteAclsRequestFilter(r, v))
+  const filters = r.list<DeleteAclsRequestFilter>(filtersSize)
+  for (let i = 0; i < filtersSize; i++) filters[i] = readDeleteAclsRequestFilter(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteAclsRequest = { filters }
@@ -173,9 +173,9 @@ function readDeleteAclsResponseFilterResult(r: Reader, v: number): DeleteAclsRes
   r.field = 10
   const errorMessage = flex ? r.compactNullableString() : r.nullableString()
   r.field = 11
-  let matchingAcls: DeleteAclsResponseMatchingAcl[] = []
   const matchingAclsSize = flex ? r.compactCount(11) : r.count(13)
-  for (let i = 0; i < matchingAclsSize; i++) matchingAcls.push(readDeleteAclsResponseMatchingAcl(r, v))
+  const matchingAcls = r.list<DeleteAclsResponseMatchingAcl>(matchingAclsSize)
+  for (let i = 0; i < matchingAclsSize; i++) matchingAcls[i] = readDeleteAclsResponseMatchingAcl(r, v)
   r.field = 12
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteAclsResponseFilterResult = { errorCode, errorMessage, matchingAcls }
@@ -189,9 +189,9 @@ function readDeleteAclsResponse(r: Reader, v: number): DeleteAclsResponse {
   r.field = 13
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 14
-  let filterResults: DeleteAclsResponseFilterResult[] = []
   const filterResultsSize = flex ? r.compactCount(5) : r.count(8)
-  for (let i = 0; i < filterResultsSize; i++) filterResults.push(readDeleteAclsResponseFilterResult(r, v))
+  const filterResults = r.list<DeleteAclsResponseFilterResult>(filterResultsSize)
+  for (let i = 0; i < filterResultsSize; i++) filterResults[i] = readDeleteAclsResponseFilterResult(r, v)
   r.field = 15
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteAclsResponse = { throttleTimeMs, filterResults }

@@ -68,10 +68,12 @@ function readDescribeConfigsRequestResource(r: Reader, v: number): DescribeConfi
   r.field = 1
   const resourceName = flex ? r.compactString() : r.string()
   r.field = 2
-  let configurationKeys: string[] | null = []
   const configurationKeysSize = flex ? r.compactNullableCount(1) : r.nullableCount(2)
-  if (configurationKeysSize < 0) configurationKeys = null
-  else for (let i = 0; i < configurationKeysSize; i++) configurationKeys.push((flex ? r.compactString() : r.string()))
+  let configurationKeys: string[] | null = null
+  if (configurationKeysSize >= 0) {
+    configurationKeys = r.list<string>(configurationKeysSize)
+    for (let i = 0; i < configurationKeysSize; i++) configurationKeys[i] = (flex ? r.compactString() : r.string())
+  }
   r.field = 3
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeConfigsRequestResource = { resourceType, resourceName, configurationKeys }
@@ -83,9 +85,9 @@ function readDescribeConfigsRequest(r: Reader, v: number): DescribeConfigsReques
   const flex = v >= 4
   const view = r.view
   r.field = 4
-  let resources: DescribeConfigsRequestResource[] = []
   const resourcesSize = flex ? r.compactCount(4) : r.count(7)
-  for (let i = 0; i < resourcesSize; i++) resources.push(readDescribeConfigsRequestResource(r, v))
+  const resources = r.list<DescribeConfigsRequestResource>(resourcesSize)
+  for (let i = 0; i < resourcesSize; i++) resources[i] = readDescribeConfigsRequestResource(r, v)
   let includeSynonyms: boolean = false
   if (v >= 1) {
     r.field = 5
@@ -196,9 +198,9 @@ function readDescribeConfigsResponseConfig(r: Reader, v: number): DescribeConfig
   let synonyms: DescribeConfigsResponseSynonym[] = []
   if (v >= 1) {
     r.field = 10
-    synonyms = []
     const synonymsSize = flex ? r.compactCount(4) : r.count(5)
-    for (let i = 0; i < synonymsSize; i++) synonyms.push(readDescribeConfigsResponseSynonym(r, v))
+    synonyms = r.list<DescribeConfigsResponseSynonym>(synonymsSize)
+    for (let i = 0; i < synonymsSize; i++) synonyms[i] = readDescribeConfigsResponseSynonym(r, v)
   }
   let configType: number = 0
   if (v >= 3) {
@@ -229,9 +231,9 @@ function readDescribeConfigsResponseResult(r: Reader, v: number): DescribeConfig
   r.field = 17
   const resourceName = flex ? r.compactString() : r.string()
   r.field = 18
-  let configs: DescribeConfigsResponseConfig[] = []
   const configsSize = flex ? r.compactCount(9) : r.count(7)
-  for (let i = 0; i < configsSize; i++) configs.push(readDescribeConfigsResponseConfig(r, v))
+  const configs = r.list<DescribeConfigsResponseConfig>(configsSize)
+  for (let i = 0; i < configsSize; i++) configs[i] = readDescribeConfigsResponseConfig(r, v)
   r.field = 19
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeConfigsResponseResult = { errorCode, errorMessage, resourceType, resourceName, configs }
@@ -245,9 +247,9 @@ function readDescribeConfigsResponse(r: Reader, v: number): DescribeConfigsRespo
   r.field = 20
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 21
-  let results: DescribeConfigsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(7) : r.count(11)
-  for (let i = 0; i < resultsSize; i++) results.push(readDescribeConfigsResponseResult(r, v))
+  const results = r.list<DescribeConfigsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readDescribeConfigsResponseResult(r, v)
   r.field = 22
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeConfigsResponse = { throttleTimeMs, results }

@@ -58,9 +58,9 @@ function readAlterConfigsRequestResource(r: Reader, v: number): AlterConfigsRequ
   r.field = 4
   const resourceName = flex ? r.compactString() : r.string()
   r.field = 5
-  let configs: AlterConfigsRequestConfig[] = []
   const configsSize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < configsSize; i++) configs.push(readAlterConfigsRequestConfig(r, v))
+  const configs = r.list<AlterConfigsRequestConfig>(configsSize)
+  for (let i = 0; i < configsSize; i++) configs[i] = readAlterConfigsRequestConfig(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterConfigsRequestResource = { resourceType, resourceName, configs }
@@ -72,9 +72,9 @@ function readAlterConfigsRequest(r: Reader, v: number): AlterConfigsRequest {
   const flex = v >= 2
   const view = r.view
   r.field = 7
-  let resources: AlterConfigsRequestResource[] = []
   const resourcesSize = flex ? r.compactCount(4) : r.count(7)
-  for (let i = 0; i < resourcesSize; i++) resources.push(readAlterConfigsRequestResource(r, v))
+  const resources = r.list<AlterConfigsRequestResource>(resourcesSize)
+  for (let i = 0; i < resourcesSize; i++) resources[i] = readAlterConfigsRequestResource(r, v)
   r.field = 8
   const validateOnly = view.getUint8(r.take(1)) !== 0
   r.field = 9
@@ -158,9 +158,9 @@ function readAlterConfigsResponse(r: Reader, v: number): AlterConfigsResponse {
   r.field = 5
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 6
-  let responses: AlterConfigsResponseResult[] = []
   const responsesSize = flex ? r.compactCount(6) : r.count(7)
-  for (let i = 0; i < responsesSize; i++) responses.push(readAlterConfigsResponseResult(r, v))
+  const responses = r.list<AlterConfigsResponseResult>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readAlterConfigsResponseResult(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterConfigsResponse = { throttleTimeMs, responses }

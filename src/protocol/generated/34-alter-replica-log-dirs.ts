@@ -57,9 +57,9 @@ function readAlterReplicaLogDirsRequestDir(r: Reader, v: number): AlterReplicaLo
   r.field = 3
   const path = flex ? r.compactString() : r.string()
   r.field = 4
-  let topics: AlterReplicaLogDirsRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readAlterReplicaLogDirsRequestTopic(r, v))
+  const topics = r.list<AlterReplicaLogDirsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readAlterReplicaLogDirsRequestTopic(r, v)
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterReplicaLogDirsRequestDir = { path, topics }
@@ -70,9 +70,9 @@ function readAlterReplicaLogDirsRequestDir(r: Reader, v: number): AlterReplicaLo
 function readAlterReplicaLogDirsRequest(r: Reader, v: number): AlterReplicaLogDirsRequest {
   const flex = v >= 2
   r.field = 6
-  let dirs: AlterReplicaLogDirsRequestDir[] = []
   const dirsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < dirsSize; i++) dirs.push(readAlterReplicaLogDirsRequestDir(r, v))
+  const dirs = r.list<AlterReplicaLogDirsRequestDir>(dirsSize)
+  for (let i = 0; i < dirsSize; i++) dirs[i] = readAlterReplicaLogDirsRequestDir(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterReplicaLogDirsRequest = { dirs }
@@ -148,9 +148,9 @@ function readAlterReplicaLogDirsResponseResult(r: Reader, v: number): AlterRepli
   r.field = 2
   const topicName = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: AlterReplicaLogDirsResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(7) : r.count(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readAlterReplicaLogDirsResponsePartition(r, v))
+  const partitions = r.list<AlterReplicaLogDirsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readAlterReplicaLogDirsResponsePartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterReplicaLogDirsResponseResult = { topicName, partitions }
@@ -164,9 +164,9 @@ function readAlterReplicaLogDirsResponse(r: Reader, v: number): AlterReplicaLogD
   r.field = 5
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 6
-  let results: AlterReplicaLogDirsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < resultsSize; i++) results.push(readAlterReplicaLogDirsResponseResult(r, v))
+  const results = r.list<AlterReplicaLogDirsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readAlterReplicaLogDirsResponseResult(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterReplicaLogDirsResponse = { throttleTimeMs, results }

@@ -66,10 +66,12 @@ function readDescribeLogDirsRequestTopic(r: Reader, v: number): DescribeLogDirsR
 function readDescribeLogDirsRequest(r: Reader, v: number): DescribeLogDirsRequest {
   const flex = v >= 2
   r.field = 3
-  let topics: DescribeLogDirsRequestTopic[] | null = []
   const topicsSize = flex ? r.compactNullableCount(3) : r.nullableCount(6)
-  if (topicsSize < 0) topics = null
-  else for (let i = 0; i < topicsSize; i++) topics.push(readDescribeLogDirsRequestTopic(r, v))
+  let topics: DescribeLogDirsRequestTopic[] | null = null
+  if (topicsSize >= 0) {
+    topics = r.list<DescribeLogDirsRequestTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeLogDirsRequestTopic(r, v)
+  }
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeLogDirsRequest = { topics }
@@ -136,9 +138,9 @@ function readDescribeLogDirsResponseTopic(r: Reader, v: number): DescribeLogDirs
   r.field = 2
   const name = flex ? r.compactString() : r.string()
   r.field = 3
-  let partitions: DescribeLogDirsResponsePartition[] = []
   const partitionsSize = flex ? r.compactCount(22) : r.count(21)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeLogDirsResponsePartition(r, v))
+  const partitions = r.list<DescribeLogDirsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeLogDirsResponsePartition(r, v)
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeLogDirsResponseTopic = { name, partitions }
@@ -154,9 +156,9 @@ function readDescribeLogDirsResponseResult(r: Reader, v: number): DescribeLogDir
   r.field = 6
   const logDir = flex ? r.compactString() : r.string()
   r.field = 7
-  let topics: DescribeLogDirsResponseTopic[] = []
   const topicsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeLogDirsResponseTopic(r, v))
+  const topics = r.list<DescribeLogDirsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeLogDirsResponseTopic(r, v)
   let totalBytes: number = -1
   let usableBytes: number = -1
   if (v >= 4) {
@@ -188,9 +190,9 @@ function readDescribeLogDirsResponse(r: Reader, v: number): DescribeLogDirsRespo
     errorCode = view.getInt16(r.take(2))
   }
   r.field = 13
-  let results: DescribeLogDirsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(5) : r.count(8)
-  for (let i = 0; i < resultsSize; i++) results.push(readDescribeLogDirsResponseResult(r, v))
+  const results = r.list<DescribeLogDirsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readDescribeLogDirsResponseResult(r, v)
   r.field = 14
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeLogDirsResponse = { throttleTimeMs, errorCode, results }

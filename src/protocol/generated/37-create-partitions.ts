@@ -55,10 +55,12 @@ function readCreatePartitionsRequestTopic(r: Reader, v: number): CreatePartition
   r.field = 3
   const count = view.getInt32(r.take(4))
   r.field = 4
-  let assignments: CreatePartitionsRequestAssignment[] | null = []
   const assignmentsSize = flex ? r.compactNullableCount(2) : r.nullableCount(4)
-  if (assignmentsSize < 0) assignments = null
-  else for (let i = 0; i < assignmentsSize; i++) assignments.push(readCreatePartitionsRequestAssignment(r, v))
+  let assignments: CreatePartitionsRequestAssignment[] | null = null
+  if (assignmentsSize >= 0) {
+    assignments = r.list<CreatePartitionsRequestAssignment>(assignmentsSize)
+    for (let i = 0; i < assignmentsSize; i++) assignments[i] = readCreatePartitionsRequestAssignment(r, v)
+  }
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreatePartitionsRequestTopic = { name, count, assignments }
@@ -70,9 +72,9 @@ function readCreatePartitionsRequest(r: Reader, v: number): CreatePartitionsRequ
   const flex = v >= 2
   const view = r.view
   r.field = 6
-  let topics: CreatePartitionsRequestTopic[] = []
   const topicsSize = flex ? r.compactCount(7) : r.count(10)
-  for (let i = 0; i < topicsSize; i++) topics.push(readCreatePartitionsRequestTopic(r, v))
+  const topics = r.list<CreatePartitionsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readCreatePartitionsRequestTopic(r, v)
   r.field = 7
   const at8 = r.take(5)
   const timeoutMs = view.getInt32(at8)
@@ -162,9 +164,9 @@ function readCreatePartitionsResponse(r: Reader, v: number): CreatePartitionsRes
   r.field = 4
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 5
-  let results: CreatePartitionsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(5) : r.count(6)
-  for (let i = 0; i < resultsSize; i++) results.push(readCreatePartitionsResponseResult(r, v))
+  const results = r.list<CreatePartitionsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readCreatePartitionsResponseResult(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: CreatePartitionsResponse = { throttleTimeMs, results }

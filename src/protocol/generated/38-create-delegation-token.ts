@@ -63,9 +63,9 @@ function readCreateDelegationTokenRequest(r: Reader, v: number): CreateDelegatio
     ownerPrincipalName = r.compactNullableString()
   }
   r.field = 5
-  let renewers: CreateDelegationTokenRequestRenewer[] = []
   const renewersSize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < renewersSize; i++) renewers.push(readCreateDelegationTokenRequestRenewer(r, v))
+  const renewers = r.list<CreateDelegationTokenRequestRenewer>(renewersSize)
+  for (let i = 0; i < renewersSize; i++) renewers[i] = readCreateDelegationTokenRequestRenewer(r, v)
   r.field = 6
   const maxLifetimeMs = r.int64At(r.take(8))
   r.field = 7

@@ -60,10 +60,12 @@ function readDescribeDelegationTokenRequestOwner(r: Reader, v: number): Describe
 function readDescribeDelegationTokenRequest(r: Reader, v: number): DescribeDelegationTokenRequest {
   const flex = v >= 2
   r.field = 3
-  let owners: DescribeDelegationTokenRequestOwner[] | null = []
   const ownersSize = flex ? r.compactNullableCount(3) : r.nullableCount(4)
-  if (ownersSize < 0) owners = null
-  else for (let i = 0; i < ownersSize; i++) owners.push(readDescribeDelegationTokenRequestOwner(r, v))
+  let owners: DescribeDelegationTokenRequestOwner[] | null = null
+  if (ownersSize >= 0) {
+    owners = r.list<DescribeDelegationTokenRequestOwner>(ownersSize)
+    for (let i = 0; i < ownersSize; i++) owners[i] = readDescribeDelegationTokenRequestOwner(r, v)
+  }
   r.field = 4
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeDelegationTokenRequest = { owners }
@@ -145,9 +147,9 @@ function readDescribeDelegationTokenResponseToken(r: Reader, v: number): Describ
   r.field = 9
   const hmac = flex ? r.compactBytes() : r.bytes()
   r.field = 10
-  let renewers: DescribeDelegationTokenResponseRenewer[] = []
   const renewersSize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < renewersSize; i++) renewers.push(readDescribeDelegationTokenResponseRenewer(r, v))
+  const renewers = r.list<DescribeDelegationTokenResponseRenewer>(renewersSize)
+  for (let i = 0; i < renewersSize; i++) renewers[i] = readDescribeDelegationTokenResponseRenewer(r, v)
   r.field = 11
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeDelegationTokenResponseToken = { principalType, principalName, tokenRequesterPrincipalType, tokenRequesterPrincipalName, issueTimestamp, expiryTimestamp, maxTimestamp, tokenId, hmac, renewers }
@@ -161,9 +163,9 @@ function readDescribeDelegationTokenResponse(r: Reader, v: number): DescribeDele
   r.field = 12
   const errorCode = view.getInt16(r.take(2))
   r.field = 13
-  let tokens: DescribeDelegationTokenResponseToken[] = []
   const tokensSize = flex ? r.compactCount(30) : r.count(38)
-  for (let i = 0; i < tokensSize; i++) tokens.push(readDescribeDelegationTokenResponseToken(r, v))
+  const tokens = r.list<DescribeDelegationTokenResponseToken>(tokensSize)
+  for (let i = 0; i < tokensSize; i++) tokens[i] = readDescribeDelegationTokenResponseToken(r, v)
   r.field = 14
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 15

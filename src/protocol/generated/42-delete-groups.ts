@@ -24,9 +24,9 @@ export interface DeleteGroupsResponse {
 function readDeleteGroupsRequest(r: Reader, v: number): DeleteGroupsRequest {
   const flex = v >= 2
   r.field = 0
-  let groupsNames: string[] = []
   const groupsNamesSize = flex ? r.compactCount(1) : r.count(2)
-  for (let i = 0; i < groupsNamesSize; i++) groupsNames.push((flex ? r.compactString() : r.string()))
+  const groupsNames = r.list<string>(groupsNamesSize)
+  for (let i = 0; i < groupsNamesSize; i++) groupsNames[i] = (flex ? r.compactString() : r.string())
   r.field = 1
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteGroupsRequest = { groupsNames }
@@ -72,9 +72,9 @@ function readDeleteGroupsResponse(r: Reader, v: number): DeleteGroupsResponse {
   r.field = 3
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 4
-  let results: DeleteGroupsResponseResult[] = []
   const resultsSize = flex ? r.compactCount(4) : r.count(4)
-  for (let i = 0; i < resultsSize; i++) results.push(readDeleteGroupsResponseResult(r, v))
+  const results = r.list<DeleteGroupsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readDeleteGroupsResponseResult(r, v)
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DeleteGroupsResponse = { throttleTimeMs, results }

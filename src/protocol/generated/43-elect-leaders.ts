@@ -62,10 +62,12 @@ function readElectLeadersRequest(r: Reader, v: number): ElectLeadersRequest {
     electionType = view.getInt8(r.take(1))
   }
   r.field = 4
-  let topicPartitions: ElectLeadersRequestTopicPartition[] | null = []
   const topicPartitionsSize = flex ? r.compactNullableCount(3) : r.nullableCount(6)
-  if (topicPartitionsSize < 0) topicPartitions = null
-  else for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readElectLeadersRequestTopicPartition(r, v))
+  let topicPartitions: ElectLeadersRequestTopicPartition[] | null = null
+  if (topicPartitionsSize >= 0) {
+    topicPartitions = r.list<ElectLeadersRequestTopicPartition>(topicPartitionsSize)
+    for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readElectLeadersRequestTopicPartition(r, v)
+  }
   r.field = 5
   const timeoutMs = view.getInt32(r.take(4))
   r.field = 6
@@ -142,9 +144,9 @@ function readElectLeadersResponseReplicaElectionResult(r: Reader, v: number): El
   r.field = 3
   const topic = flex ? r.compactString() : r.string()
   r.field = 4
-  let partitionResult: ElectLeadersResponsePartitionResult[] = []
   const partitionResultSize = flex ? r.compactCount(8) : r.count(8)
-  for (let i = 0; i < partitionResultSize; i++) partitionResult.push(readElectLeadersResponsePartitionResult(r, v))
+  const partitionResult = r.list<ElectLeadersResponsePartitionResult>(partitionResultSize)
+  for (let i = 0; i < partitionResultSize; i++) partitionResult[i] = readElectLeadersResponsePartitionResult(r, v)
   r.field = 5
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ElectLeadersResponseReplicaElectionResult = { topic, partitionResult }
@@ -163,9 +165,9 @@ function readElectLeadersResponse(r: Reader, v: number): ElectLeadersResponse {
     errorCode = view.getInt16(r.take(2))
   }
   r.field = 8
-  let replicaElectionResults: ElectLeadersResponseReplicaElectionResult[] = []
   const replicaElectionResultsSize = flex ? r.compactCount(3) : r.count(6)
-  for (let i = 0; i < replicaElectionResultsSize; i++) replicaElectionResults.push(readElectLeadersResponseReplicaElectionResult(r, v))
+  const replicaElectionResults = r.list<ElectLeadersResponseReplicaElectionResult>(replicaElectionResultsSize)
+  for (let i = 0; i < replicaElectionResultsSize; i++) replicaElectionResults[i] = readElectLeadersResponseReplicaElectionResult(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: ElectLeadersResponse = { throttleTimeMs, errorCode, replicaElectionResults }

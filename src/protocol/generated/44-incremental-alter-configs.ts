@@ -62,9 +62,9 @@ function readIncrementalAlterConfigsRequestResource(r: Reader, v: number): Incre
   r.field = 5
   const resourceName = flex ? r.compactString() : r.string()
   r.field = 6
-  let configs: IncrementalAlterConfigsRequestConfig[] = []
   const configsSize = flex ? r.compactCount(4) : r.count(5)
-  for (let i = 0; i < configsSize; i++) configs.push(readIncrementalAlterConfigsRequestConfig(r, v))
+  const configs = r.list<IncrementalAlterConfigsRequestConfig>(configsSize)
+  for (let i = 0; i < configsSize; i++) configs[i] = readIncrementalAlterConfigsRequestConfig(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: IncrementalAlterConfigsRequestResource = { resourceType, resourceName, configs }
@@ -76,9 +76,9 @@ function readIncrementalAlterConfigsRequest(r: Reader, v: number): IncrementalAl
   const flex = v >= 1
   const view = r.view
   r.field = 8
-  let resources: IncrementalAlterConfigsRequestResource[] = []
   const resourcesSize = flex ? r.compactCount(4) : r.count(7)
-  for (let i = 0; i < resourcesSize; i++) resources.push(readIncrementalAlterConfigsRequestResource(r, v))
+  const resources = r.list<IncrementalAlterConfigsRequestResource>(resourcesSize)
+  for (let i = 0; i < resourcesSize; i++) resources[i] = readIncrementalAlterConfigsRequestResource(r, v)
   r.field = 9
   const validateOnly = view.getUint8(r.take(1)) !== 0
   r.field = 10
@@ -164,9 +164,9 @@ function readIncrementalAlterConfigsResponse(r: Reader, v: number): IncrementalA
   r.field = 5
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 6
-  let responses: IncrementalAlterConfigsResponseResult[] = []
   const responsesSize = flex ? r.compactCount(6) : r.count(7)
-  for (let i = 0; i < responsesSize; i++) responses.push(readIncrementalAlterConfigsResponseResult(r, v))
+  const responses = r.list<IncrementalAlterConfigsResponseResult>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readIncrementalAlterConfigsResponseResult(r, v)
   r.field = 7
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: IncrementalAlterConfigsResponse = { throttleTimeMs, responses }

@@ -53,10 +53,11 @@ function readAlterPartitionReassignmentsRequestPartition(r: Reader, _v: number):
   r.field = 0
   const partitionIndex = view.getInt32(r.take(4))
   r.field = 1
-  let replicas: number[] | null = []
   const replicasSize = r.compactNullableCount(4)
-  if (replicasSize < 0) replicas = null
-  else replicas = r.int32s(replicasSize)
+  let replicas: number[] | null = null
+  if (replicasSize >= 0) {
+    replicas = r.int32s(replicasSize)
+  }
   r.field = 2
   const unknownTags = r.unknownTags()
   const decoded: AlterPartitionReassignmentsRequestPartition = { partitionIndex, replicas }
@@ -68,9 +69,9 @@ function readAlterPartitionReassignmentsRequestTopic(r: Reader, v: number): Alte
   r.field = 3
   const name = r.compactString()
   r.field = 4
-  let partitions: AlterPartitionReassignmentsRequestPartition[] = []
   const partitionsSize = r.compactCount(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readAlterPartitionReassignmentsRequestPartition(r, v))
+  const partitions = r.list<AlterPartitionReassignmentsRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readAlterPartitionReassignmentsRequestPartition(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: AlterPartitionReassignmentsRequestTopic = { name, partitions }
@@ -88,9 +89,9 @@ function readAlterPartitionReassignmentsRequest(r: Reader, v: number): AlterPart
     allowReplicationFactorChange = view.getUint8(r.take(1)) !== 0
   }
   r.field = 8
-  let topics: AlterPartitionReassignmentsRequestTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readAlterPartitionReassignmentsRequestTopic(r, v))
+  const topics = r.list<AlterPartitionReassignmentsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readAlterPartitionReassignmentsRequestTopic(r, v)
   r.field = 9
   const unknownTags = r.unknownTags()
   const decoded: AlterPartitionReassignmentsRequest = { timeoutMs, allowReplicationFactorChange, topics }
@@ -165,9 +166,9 @@ function readAlterPartitionReassignmentsResponseTopic(r: Reader, v: number): Alt
   r.field = 3
   const name = r.compactString()
   r.field = 4
-  let partitions: AlterPartitionReassignmentsResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readAlterPartitionReassignmentsResponsePartition(r, v))
+  const partitions = r.list<AlterPartitionReassignmentsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readAlterPartitionReassignmentsResponsePartition(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: AlterPartitionReassignmentsResponseTopic = { name, partitions }
@@ -189,9 +190,9 @@ function readAlterPartitionReassignmentsResponse(r: Reader, v: number): AlterPar
   r.field = 9
   const errorMessage = r.compactNullableString()
   r.field = 10
-  let responses: AlterPartitionReassignmentsResponseTopic[] = []
   const responsesSize = r.compactCount(3)
-  for (let i = 0; i < responsesSize; i++) responses.push(readAlterPartitionReassignmentsResponseTopic(r, v))
+  const responses = r.list<AlterPartitionReassignmentsResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readAlterPartitionReassignmentsResponseTopic(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: AlterPartitionReassignmentsResponse = { throttleTimeMs, allowReplicationFactorChange, errorCode, errorMessage, responses }

@@ -56,10 +56,12 @@ function readListPartitionReassignmentsRequest(r: Reader, v: number): ListPartit
   r.field = 3
   const timeoutMs = view.getInt32(r.take(4))
   r.field = 4
-  let topics: ListPartitionReassignmentsRequestTopic[] | null = []
   const topicsSize = r.compactNullableCount(3)
-  if (topicsSize < 0) topics = null
-  else for (let i = 0; i < topicsSize; i++) topics.push(readListPartitionReassignmentsRequestTopic(r, v))
+  let topics: ListPartitionReassignmentsRequestTopic[] | null = null
+  if (topicsSize >= 0) {
+    topics = r.list<ListPartitionReassignmentsRequestTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readListPartitionReassignmentsRequestTopic(r, v)
+  }
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ListPartitionReassignmentsRequest = { timeoutMs, topics }
@@ -119,9 +121,9 @@ function readListPartitionReassignmentsResponseTopic(r: Reader, v: number): List
   r.field = 5
   const name = r.compactString()
   r.field = 6
-  let partitions: ListPartitionReassignmentsResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readListPartitionReassignmentsResponsePartition(r, v))
+  const partitions = r.list<ListPartitionReassignmentsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readListPartitionReassignmentsResponsePartition(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ListPartitionReassignmentsResponseTopic = { name, partitions }
@@ -138,9 +140,9 @@ function readListPartitionReassignmentsResponse(r: Reader, v: number): ListParti
   r.field = 9
   const errorMessage = r.compactNullableString()
   r.field = 10
-  let topics: ListPartitionReassignmentsResponseTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readListPartitionReassignmentsResponseTopic(r, v))
+  const topics = r.list<ListPartitionReassignmentsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readListPartitionReassignmentsResponseTopic(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: ListPartitionReassignmentsResponse = { throttleTimeMs, errorCode, errorMessage, topics }

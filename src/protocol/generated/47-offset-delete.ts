@@ -45,9 +45,9 @@ function readOffsetDeleteRequestTopic(r: Reader, v: number): OffsetDeleteRequest
   r.field = 1
   const name = r.string()
   r.field = 2
-  let partitions: OffsetDeleteRequestPartition[] = []
   const partitionsSize = r.count(4)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetDeleteRequestPartition(r, v))
+  const partitions = r.list<OffsetDeleteRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetDeleteRequestPartition(r, v)
   return { name, partitions }
 }
 
@@ -55,9 +55,9 @@ function readOffsetDeleteRequest(r: Reader, v: number): OffsetDeleteRequest {
   r.field = 3
   const groupId = r.string()
   r.field = 4
-  let topics: OffsetDeleteRequestTopic[] = []
   const topicsSize = r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetDeleteRequestTopic(r, v))
+  const topics = r.list<OffsetDeleteRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetDeleteRequestTopic(r, v)
   return { groupId, topics }
 }
 
@@ -100,9 +100,9 @@ function readOffsetDeleteResponseTopic(r: Reader, v: number): OffsetDeleteRespon
   r.field = 1
   const name = r.string()
   r.field = 2
-  let partitions: OffsetDeleteResponsePartition[] = []
   const partitionsSize = r.count(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readOffsetDeleteResponsePartition(r, v))
+  const partitions = r.list<OffsetDeleteResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readOffsetDeleteResponsePartition(r, v)
   return { name, partitions }
 }
 
@@ -113,9 +113,9 @@ function readOffsetDeleteResponse(r: Reader, v: number): OffsetDeleteResponse {
   const errorCode = view.getInt16(at4)
   const throttleTimeMs = view.getInt32(at4 + 2)
   r.field = 4
-  let topics: OffsetDeleteResponseTopic[] = []
   const topicsSize = r.count(6)
-  for (let i = 0; i < topicsSize; i++) topics.push(readOffsetDeleteResponseTopic(r, v))
+  const topics = r.list<OffsetDeleteResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readOffsetDeleteResponseTopic(r, v)
   return { errorCode, throttleTimeMs, topics }
 }
 

@@ -63,9 +63,9 @@ function readDescribeClientQuotasRequest(r: Reader, v: number): DescribeClientQu
   const flex = v >= 1
   const view = r.view
   r.field = 4
-  let components: DescribeClientQuotasRequestComponent[] = []
   const componentsSize = flex ? r.compactCount(4) : r.count(5)
-  for (let i = 0; i < componentsSize; i++) components.push(readDescribeClientQuotasRequestComponent(r, v))
+  const components = r.list<DescribeClientQuotasRequestComponent>(componentsSize)
+  for (let i = 0; i < componentsSize; i++) components[i] = readDescribeClientQuotasRequestComponent(r, v)
   r.field = 5
   const strict = view.getUint8(r.take(1)) !== 0
   r.field = 6
@@ -139,13 +139,13 @@ function readDescribeClientQuotasResponseValue(r: Reader, v: number): DescribeCl
 function readDescribeClientQuotasResponseEntry(r: Reader, v: number): DescribeClientQuotasResponseEntry {
   const flex = v >= 1
   r.field = 6
-  let entity: DescribeClientQuotasResponseEntity[] = []
   const entitySize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < entitySize; i++) entity.push(readDescribeClientQuotasResponseEntity(r, v))
+  const entity = r.list<DescribeClientQuotasResponseEntity>(entitySize)
+  for (let i = 0; i < entitySize; i++) entity[i] = readDescribeClientQuotasResponseEntity(r, v)
   r.field = 7
-  let values: DescribeClientQuotasResponseValue[] = []
   const valuesSize = flex ? r.compactCount(10) : r.count(10)
-  for (let i = 0; i < valuesSize; i++) values.push(readDescribeClientQuotasResponseValue(r, v))
+  const values = r.list<DescribeClientQuotasResponseValue>(valuesSize)
+  for (let i = 0; i < valuesSize; i++) values[i] = readDescribeClientQuotasResponseValue(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeClientQuotasResponseEntry = { entity, values }
@@ -163,10 +163,12 @@ function readDescribeClientQuotasResponse(r: Reader, v: number): DescribeClientQ
   r.field = 10
   const errorMessage = flex ? r.compactNullableString() : r.nullableString()
   r.field = 11
-  let entries: DescribeClientQuotasResponseEntry[] | null = []
   const entriesSize = flex ? r.compactNullableCount(3) : r.nullableCount(8)
-  if (entriesSize < 0) entries = null
-  else for (let i = 0; i < entriesSize; i++) entries.push(readDescribeClientQuotasResponseEntry(r, v))
+  let entries: DescribeClientQuotasResponseEntry[] | null = null
+  if (entriesSize >= 0) {
+    entries = r.list<DescribeClientQuotasResponseEntry>(entriesSize)
+    for (let i = 0; i < entriesSize; i++) entries[i] = readDescribeClientQuotasResponseEntry(r, v)
+  }
   r.field = 12
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: DescribeClientQuotasResponse = { throttleTimeMs, errorCode, errorMessage, entries }

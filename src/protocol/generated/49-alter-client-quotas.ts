@@ -80,13 +80,13 @@ function readAlterClientQuotasRequestOp(r: Reader, v: number): AlterClientQuotas
 function readAlterClientQuotasRequestEntry(r: Reader, v: number): AlterClientQuotasRequestEntry {
   const flex = v >= 1
   r.field = 6
-  let entity: AlterClientQuotasRequestEntity[] = []
   const entitySize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < entitySize; i++) entity.push(readAlterClientQuotasRequestEntity(r, v))
+  const entity = r.list<AlterClientQuotasRequestEntity>(entitySize)
+  for (let i = 0; i < entitySize; i++) entity[i] = readAlterClientQuotasRequestEntity(r, v)
   r.field = 7
-  let ops: AlterClientQuotasRequestOp[] = []
   const opsSize = flex ? r.compactCount(11) : r.count(11)
-  for (let i = 0; i < opsSize; i++) ops.push(readAlterClientQuotasRequestOp(r, v))
+  const ops = r.list<AlterClientQuotasRequestOp>(opsSize)
+  for (let i = 0; i < opsSize; i++) ops[i] = readAlterClientQuotasRequestOp(r, v)
   r.field = 8
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterClientQuotasRequestEntry = { entity, ops }
@@ -98,9 +98,9 @@ function readAlterClientQuotasRequest(r: Reader, v: number): AlterClientQuotasRe
   const flex = v >= 1
   const view = r.view
   r.field = 9
-  let entries: AlterClientQuotasRequestEntry[] = []
   const entriesSize = flex ? r.compactCount(3) : r.count(8)
-  for (let i = 0; i < entriesSize; i++) entries.push(readAlterClientQuotasRequestEntry(r, v))
+  const entries = r.list<AlterClientQuotasRequestEntry>(entriesSize)
+  for (let i = 0; i < entriesSize; i++) entries[i] = readAlterClientQuotasRequestEntry(r, v)
   r.field = 10
   const validateOnly = view.getUint8(r.take(1)) !== 0
   r.field = 11
@@ -195,9 +195,9 @@ function readAlterClientQuotasResponseEntry(r: Reader, v: number): AlterClientQu
   r.field = 4
   const errorMessage = flex ? r.compactNullableString() : r.nullableString()
   r.field = 5
-  let entity: AlterClientQuotasResponseEntity[] = []
   const entitySize = flex ? r.compactCount(3) : r.count(4)
-  for (let i = 0; i < entitySize; i++) entity.push(readAlterClientQuotasResponseEntity(r, v))
+  const entity = r.list<AlterClientQuotasResponseEntity>(entitySize)
+  for (let i = 0; i < entitySize; i++) entity[i] = readAlterClientQuotasResponseEntity(r, v)
   r.field = 6
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterClientQuotasResponseEntry = { errorCode, errorMessage, entity }
@@ -211,9 +211,9 @@ function readAlterClientQuotasResponse(r: Reader, v: number): AlterClientQuotasR
   r.field = 7
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 8
-  let entries: AlterClientQuotasResponseEntry[] = []
   const entriesSize = flex ? r.compactCount(5) : r.count(8)
-  for (let i = 0; i < entriesSize; i++) entries.push(readAlterClientQuotasResponseEntry(r, v))
+  const entries = r.list<AlterClientQuotasResponseEntry>(entriesSize)
+  for (let i = 0; i < entriesSize; i++) entries[i] = readAlterClientQuotasResponseEntry(r, v)
   r.field = 9
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: AlterClientQuotasResponse = { throttleTimeMs, entries }

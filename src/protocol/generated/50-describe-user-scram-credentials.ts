@@ -48,10 +48,12 @@ function readDescribeUserScramCredentialsRequestUser(r: Reader, _v: number): Des
 
 function readDescribeUserScramCredentialsRequest(r: Reader, v: number): DescribeUserScramCredentialsRequest {
   r.field = 2
-  let users: DescribeUserScramCredentialsRequestUser[] | null = []
   const usersSize = r.compactNullableCount(2)
-  if (usersSize < 0) users = null
-  else for (let i = 0; i < usersSize; i++) users.push(readDescribeUserScramCredentialsRequestUser(r, v))
+  let users: DescribeUserScramCredentialsRequestUser[] | null = null
+  if (usersSize >= 0) {
+    users = r.list<DescribeUserScramCredentialsRequestUser>(usersSize)
+    for (let i = 0; i < usersSize; i++) users[i] = readDescribeUserScramCredentialsRequestUser(r, v)
+  }
   r.field = 3
   const unknownTags = r.unknownTags()
   const decoded: DescribeUserScramCredentialsRequest = { users }
@@ -104,9 +106,9 @@ function readDescribeUserScramCredentialsResponseResult(r: Reader, v: number): D
   r.field = 4
   const errorMessage = r.compactNullableString()
   r.field = 5
-  let credentialInfos: DescribeUserScramCredentialsResponseCredentialInfo[] = []
   const credentialInfosSize = r.compactCount(6)
-  for (let i = 0; i < credentialInfosSize; i++) credentialInfos.push(readDescribeUserScramCredentialsResponseCredentialInfo(r, v))
+  const credentialInfos = r.list<DescribeUserScramCredentialsResponseCredentialInfo>(credentialInfosSize)
+  for (let i = 0; i < credentialInfosSize; i++) credentialInfos[i] = readDescribeUserScramCredentialsResponseCredentialInfo(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: DescribeUserScramCredentialsResponseResult = { user, errorCode, errorMessage, credentialInfos }
@@ -123,9 +125,9 @@ function readDescribeUserScramCredentialsResponse(r: Reader, v: number): Describ
   r.field = 8
   const errorMessage = r.compactNullableString()
   r.field = 9
-  let results: DescribeUserScramCredentialsResponseResult[] = []
   const resultsSize = r.compactCount(6)
-  for (let i = 0; i < resultsSize; i++) results.push(readDescribeUserScramCredentialsResponseResult(r, v))
+  const results = r.list<DescribeUserScramCredentialsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readDescribeUserScramCredentialsResponseResult(r, v)
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: DescribeUserScramCredentialsResponse = { throttleTimeMs, errorCode, errorMessage, results }

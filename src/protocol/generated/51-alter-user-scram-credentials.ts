@@ -72,13 +72,13 @@ function readAlterUserScramCredentialsRequestUpsertion(r: Reader, _v: number): A
 
 function readAlterUserScramCredentialsRequest(r: Reader, v: number): AlterUserScramCredentialsRequest {
   r.field = 8
-  let deletions: AlterUserScramCredentialsRequestDeletion[] = []
   const deletionsSize = r.compactCount(3)
-  for (let i = 0; i < deletionsSize; i++) deletions.push(readAlterUserScramCredentialsRequestDeletion(r, v))
+  const deletions = r.list<AlterUserScramCredentialsRequestDeletion>(deletionsSize)
+  for (let i = 0; i < deletionsSize; i++) deletions[i] = readAlterUserScramCredentialsRequestDeletion(r, v)
   r.field = 9
-  let upsertions: AlterUserScramCredentialsRequestUpsertion[] = []
   const upsertionsSize = r.compactCount(9)
-  for (let i = 0; i < upsertionsSize; i++) upsertions.push(readAlterUserScramCredentialsRequestUpsertion(r, v))
+  const upsertions = r.list<AlterUserScramCredentialsRequestUpsertion>(upsertionsSize)
+  for (let i = 0; i < upsertionsSize; i++) upsertions[i] = readAlterUserScramCredentialsRequestUpsertion(r, v)
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: AlterUserScramCredentialsRequest = { deletions, upsertions }
@@ -146,9 +146,9 @@ function readAlterUserScramCredentialsResponse(r: Reader, v: number): AlterUserS
   r.field = 4
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 5
-  let results: AlterUserScramCredentialsResponseResult[] = []
   const resultsSize = r.compactCount(5)
-  for (let i = 0; i < resultsSize; i++) results.push(readAlterUserScramCredentialsResponseResult(r, v))
+  const results = r.list<AlterUserScramCredentialsResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readAlterUserScramCredentialsResponseResult(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: AlterUserScramCredentialsResponse = { throttleTimeMs, results }

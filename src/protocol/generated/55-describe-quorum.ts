@@ -90,9 +90,9 @@ function readDescribeQuorumRequestTopic(r: Reader, v: number): DescribeQuorumReq
   r.field = 2
   const topicName = r.compactString()
   r.field = 3
-  let partitions: DescribeQuorumRequestPartition[] = []
   const partitionsSize = r.compactCount(5)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeQuorumRequestPartition(r, v))
+  const partitions = r.list<DescribeQuorumRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeQuorumRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: DescribeQuorumRequestTopic = { topicName, partitions }
@@ -102,9 +102,9 @@ function readDescribeQuorumRequestTopic(r: Reader, v: number): DescribeQuorumReq
 
 function readDescribeQuorumRequest(r: Reader, v: number): DescribeQuorumRequest {
   r.field = 5
-  let topics: DescribeQuorumRequestTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeQuorumRequestTopic(r, v))
+  const topics = r.list<DescribeQuorumRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeQuorumRequestTopic(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: DescribeQuorumRequest = { topics }
@@ -185,13 +185,13 @@ function readDescribeQuorumResponsePartition(r: Reader, v: number): DescribeQuor
   const leaderEpoch = view.getInt32(at8 + 4)
   const highWatermark = r.int64At(at8 + 8)
   r.field = 8
-  let currentVoters: DescribeQuorumResponseReplicaState[] = []
   const currentVotersSize = r.compactCount(13)
-  for (let i = 0; i < currentVotersSize; i++) currentVoters.push(readDescribeQuorumResponseReplicaState(r, v))
+  const currentVoters = r.list<DescribeQuorumResponseReplicaState>(currentVotersSize)
+  for (let i = 0; i < currentVotersSize; i++) currentVoters[i] = readDescribeQuorumResponseReplicaState(r, v)
   r.field = 9
-  let observers: DescribeQuorumResponseReplicaState[] = []
   const observersSize = r.compactCount(13)
-  for (let i = 0; i < observersSize; i++) observers.push(readDescribeQuorumResponseReplicaState(r, v))
+  const observers = r.list<DescribeQuorumResponseReplicaState>(observersSize)
+  for (let i = 0; i < observersSize; i++) observers[i] = readDescribeQuorumResponseReplicaState(r, v)
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: DescribeQuorumResponsePartition = { partitionIndex, errorCode, errorMessage, leaderId, leaderEpoch, highWatermark, currentVoters, observers }
@@ -203,9 +203,9 @@ function readDescribeQuorumResponseTopic(r: Reader, v: number): DescribeQuorumRe
   r.field = 11
   const topicName = r.compactString()
   r.field = 12
-  let partitions: DescribeQuorumResponsePartition[] = []
   const partitionsSize = r.compactCount(25)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeQuorumResponsePartition(r, v))
+  const partitions = r.list<DescribeQuorumResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeQuorumResponsePartition(r, v)
   r.field = 13
   const unknownTags = r.unknownTags()
   const decoded: DescribeQuorumResponseTopic = { topicName, partitions }
@@ -233,9 +233,9 @@ function readDescribeQuorumResponseNode(r: Reader, v: number): DescribeQuorumRes
   r.field = 18
   const nodeId = view.getInt32(r.take(4))
   r.field = 19
-  let listeners: DescribeQuorumResponseListener[] = []
   const listenersSize = r.compactCount(5)
-  for (let i = 0; i < listenersSize; i++) listeners.push(readDescribeQuorumResponseListener(r, v))
+  const listeners = r.list<DescribeQuorumResponseListener>(listenersSize)
+  for (let i = 0; i < listenersSize; i++) listeners[i] = readDescribeQuorumResponseListener(r, v)
   r.field = 20
   const unknownTags = r.unknownTags()
   const decoded: DescribeQuorumResponseNode = { nodeId, listeners }
@@ -253,15 +253,15 @@ function readDescribeQuorumResponse(r: Reader, v: number): DescribeQuorumRespons
     errorMessage = r.compactNullableString()
   }
   r.field = 23
-  let topics: DescribeQuorumResponseTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeQuorumResponseTopic(r, v))
+  const topics = r.list<DescribeQuorumResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeQuorumResponseTopic(r, v)
   let nodes: DescribeQuorumResponseNode[] = []
   if (v >= 2) {
     r.field = 24
-    nodes = []
     const nodesSize = r.compactCount(6)
-    for (let i = 0; i < nodesSize; i++) nodes.push(readDescribeQuorumResponseNode(r, v))
+    nodes = r.list<DescribeQuorumResponseNode>(nodesSize)
+    for (let i = 0; i < nodesSize; i++) nodes[i] = readDescribeQuorumResponseNode(r, v)
   }
   r.field = 25
   const unknownTags = r.unknownTags()

@@ -67,9 +67,9 @@ function readUpdateFeaturesRequest(r: Reader, v: number): UpdateFeaturesRequest 
   r.field = 5
   const timeoutMs = view.getInt32(r.take(4))
   r.field = 6
-  let featureUpdates: UpdateFeaturesRequestFeatureUpdate[] = []
   const featureUpdatesSize = r.compactCount(5)
-  for (let i = 0; i < featureUpdatesSize; i++) featureUpdates.push(readUpdateFeaturesRequestFeatureUpdate(r, v))
+  const featureUpdates = r.list<UpdateFeaturesRequestFeatureUpdate>(featureUpdatesSize)
+  for (let i = 0; i < featureUpdatesSize; i++) featureUpdates[i] = readUpdateFeaturesRequestFeatureUpdate(r, v)
   let validateOnly: boolean = false
   if (v >= 1) {
     r.field = 7
@@ -149,9 +149,9 @@ function readUpdateFeaturesResponse(r: Reader, v: number): UpdateFeaturesRespons
   let results: UpdateFeaturesResponseResult[] = []
   if (v <= 1) {
     r.field = 6
-    results = []
     const resultsSize = r.compactCount(5)
-    for (let i = 0; i < resultsSize; i++) results.push(readUpdateFeaturesResponseResult(r, v))
+    results = r.list<UpdateFeaturesResponseResult>(resultsSize)
+    for (let i = 0; i < resultsSize; i++) results[i] = readUpdateFeaturesResponseResult(r, v)
   }
   r.field = 7
   const unknownTags = r.unknownTags()

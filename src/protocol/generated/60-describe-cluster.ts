@@ -121,9 +121,9 @@ function readDescribeClusterResponse(r: Reader, v: number): DescribeClusterRespo
   r.field = 10
   const controllerId = view.getInt32(r.take(4))
   r.field = 11
-  let brokers: DescribeClusterResponseBroker[] = []
   const brokersSize = r.compactCount(11)
-  for (let i = 0; i < brokersSize; i++) brokers.push(readDescribeClusterResponseBroker(r, v))
+  const brokers = r.list<DescribeClusterResponseBroker>(brokersSize)
+  for (let i = 0; i < brokersSize; i++) brokers[i] = readDescribeClusterResponseBroker(r, v)
   r.field = 12
   const clusterAuthorizedOperations = view.getInt32(r.take(4))
   r.field = 13

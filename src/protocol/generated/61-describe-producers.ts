@@ -62,9 +62,9 @@ function readDescribeProducersRequestTopic(r: Reader, _v: number): DescribeProdu
 
 function readDescribeProducersRequest(r: Reader, v: number): DescribeProducersRequest {
   r.field = 3
-  let topics: DescribeProducersRequestTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeProducersRequestTopic(r, v))
+  const topics = r.list<DescribeProducersRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeProducersRequestTopic(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: DescribeProducersRequest = { topics }
@@ -123,9 +123,9 @@ function readDescribeProducersResponsePartition(r: Reader, v: number): DescribeP
   r.field = 3
   const errorMessage = r.compactNullableString()
   r.field = 4
-  let activeProducers: DescribeProducersResponseActiveProducer[] = []
   const activeProducersSize = r.compactCount(37)
-  for (let i = 0; i < activeProducersSize; i++) activeProducers.push(readDescribeProducersResponseActiveProducer(r, v))
+  const activeProducers = r.list<DescribeProducersResponseActiveProducer>(activeProducersSize)
+  for (let i = 0; i < activeProducersSize; i++) activeProducers[i] = readDescribeProducersResponseActiveProducer(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: DescribeProducersResponsePartition = { partitionIndex, errorCode, errorMessage, activeProducers }
@@ -137,9 +137,9 @@ function readDescribeProducersResponseTopic(r: Reader, v: number): DescribeProdu
   r.field = 6
   const name = r.compactString()
   r.field = 7
-  let partitions: DescribeProducersResponsePartition[] = []
   const partitionsSize = r.compactCount(9)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeProducersResponsePartition(r, v))
+  const partitions = r.list<DescribeProducersResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeProducersResponsePartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: DescribeProducersResponseTopic = { name, partitions }
@@ -152,9 +152,9 @@ function readDescribeProducersResponse(r: Reader, v: number): DescribeProducersR
   r.field = 9
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 10
-  let topics: DescribeProducersResponseTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeProducersResponseTopic(r, v))
+  const topics = r.list<DescribeProducersResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeProducersResponseTopic(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: DescribeProducersResponse = { throttleTimeMs, topics }

@@ -35,9 +35,9 @@ export interface DescribeTransactionsResponse {
 
 function readDescribeTransactionsRequest(r: Reader, _v: number): DescribeTransactionsRequest {
   r.field = 0
-  let transactionalIds: string[] = []
   const transactionalIdsSize = r.compactCount(1)
-  for (let i = 0; i < transactionalIdsSize; i++) transactionalIds.push((r.compactString()))
+  const transactionalIds = r.list<string>(transactionalIdsSize)
+  for (let i = 0; i < transactionalIdsSize; i++) transactionalIds[i] = (r.compactString())
   r.field = 1
   const unknownTags = r.unknownTags()
   const decoded: DescribeTransactionsRequest = { transactionalIds }
@@ -86,9 +86,9 @@ function readDescribeTransactionsResponseTransactionState(r: Reader, v: number):
   const producerId = r.int64At(at7 + 12)
   const producerEpoch = view.getInt16(at7 + 20)
   r.field = 7
-  let topics: DescribeTransactionsResponseTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeTransactionsResponseTopic(r, v))
+  const topics = r.list<DescribeTransactionsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeTransactionsResponseTopic(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: DescribeTransactionsResponseTransactionState = { errorCode, transactionalId, transactionState, transactionTimeoutMs, transactionStartTimeMs, producerId, producerEpoch, topics }
@@ -101,9 +101,9 @@ function readDescribeTransactionsResponse(r: Reader, v: number): DescribeTransac
   r.field = 9
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 10
-  let transactionStates: DescribeTransactionsResponseTransactionState[] = []
   const transactionStatesSize = r.compactCount(28)
-  for (let i = 0; i < transactionStatesSize; i++) transactionStates.push(readDescribeTransactionsResponseTransactionState(r, v))
+  const transactionStates = r.list<DescribeTransactionsResponseTransactionState>(transactionStatesSize)
+  for (let i = 0; i < transactionStatesSize; i++) transactionStates[i] = readDescribeTransactionsResponseTransactionState(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: DescribeTransactionsResponse = { throttleTimeMs, transactionStates }

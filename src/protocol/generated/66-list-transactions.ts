@@ -31,13 +31,13 @@ export interface ListTransactionsResponse {
 
 function readListTransactionsRequest(r: Reader, v: number): ListTransactionsRequest {
   r.field = 0
-  let stateFilters: string[] = []
   const stateFiltersSize = r.compactCount(1)
-  for (let i = 0; i < stateFiltersSize; i++) stateFilters.push((r.compactString()))
+  const stateFilters = r.list<string>(stateFiltersSize)
+  for (let i = 0; i < stateFiltersSize; i++) stateFilters[i] = (r.compactString())
   r.field = 1
-  let producerIdFilters: number[] = []
   const producerIdFiltersSize = r.compactCount(8)
-  for (let i = 0; i < producerIdFiltersSize; i++) producerIdFilters.push((r.int64()))
+  const producerIdFilters = r.list<number>(producerIdFiltersSize)
+  for (let i = 0; i < producerIdFiltersSize; i++) producerIdFilters[i] = (r.int64())
   let durationFilter: number = -1
   if (v >= 1) {
     r.field = 2
@@ -109,13 +109,13 @@ function readListTransactionsResponse(r: Reader, v: number): ListTransactionsRes
   const throttleTimeMs = view.getInt32(at5)
   const errorCode = view.getInt16(at5 + 4)
   r.field = 5
-  let unknownStateFilters: string[] = []
   const unknownStateFiltersSize = r.compactCount(1)
-  for (let i = 0; i < unknownStateFiltersSize; i++) unknownStateFilters.push((r.compactString()))
+  const unknownStateFilters = r.list<string>(unknownStateFiltersSize)
+  for (let i = 0; i < unknownStateFiltersSize; i++) unknownStateFilters[i] = (r.compactString())
   r.field = 6
-  let transactionStates: ListTransactionsResponseTransactionState[] = []
   const transactionStatesSize = r.compactCount(11)
-  for (let i = 0; i < transactionStatesSize; i++) transactionStates.push(readListTransactionsResponseTransactionState(r, v))
+  const transactionStates = r.list<ListTransactionsResponseTransactionState>(transactionStatesSize)
+  for (let i = 0; i < transactionStatesSize; i++) transactionStates[i] = readListTransactionsResponseTransactionState(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ListTransactionsResponse = { throttleTimeMs, errorCode, unknownStateFilters, transactionStates }

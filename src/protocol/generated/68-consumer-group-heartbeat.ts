@@ -76,10 +76,12 @@ function readConsumerGroupHeartbeatRequest(r: Reader, v: number): ConsumerGroupH
   r.field = 8
   const rebalanceTimeoutMs = view.getInt32(r.take(4))
   r.field = 9
-  let subscribedTopicNames: string[] | null = []
   const subscribedTopicNamesSize = r.compactNullableCount(1)
-  if (subscribedTopicNamesSize < 0) subscribedTopicNames = null
-  else for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  let subscribedTopicNames: string[] | null = null
+  if (subscribedTopicNamesSize >= 0) {
+    subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+    for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
+  }
   let subscribedTopicRegex: string | null = null
   if (v >= 1) {
     r.field = 10
@@ -88,10 +90,12 @@ function readConsumerGroupHeartbeatRequest(r: Reader, v: number): ConsumerGroupH
   r.field = 11
   const serverAssignor = r.compactNullableString()
   r.field = 12
-  let topicPartitions: ConsumerGroupHeartbeatRequestTopicPartition[] | null = []
   const topicPartitionsSize = r.compactNullableCount(18)
-  if (topicPartitionsSize < 0) topicPartitions = null
-  else for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readConsumerGroupHeartbeatRequestTopicPartition(r, v))
+  let topicPartitions: ConsumerGroupHeartbeatRequestTopicPartition[] | null = null
+  if (topicPartitionsSize >= 0) {
+    topicPartitions = r.list<ConsumerGroupHeartbeatRequestTopicPartition>(topicPartitionsSize)
+    for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readConsumerGroupHeartbeatRequestTopicPartition(r, v)
+  }
   r.field = 13
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupHeartbeatRequest = { groupId, memberId, memberEpoch, instanceId, rackId, rebalanceTimeoutMs, subscribedTopicNames, subscribedTopicRegex, serverAssignor, topicPartitions }
@@ -176,9 +180,9 @@ function readConsumerGroupHeartbeatResponseTopicPartitions(r: Reader, _v: number
 
 function readConsumerGroupHeartbeatResponseAssignment(r: Reader, v: number): ConsumerGroupHeartbeatResponseAssignment {
   r.field = 3
-  let topicPartitions: ConsumerGroupHeartbeatResponseTopicPartitions[] = []
   const topicPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readConsumerGroupHeartbeatResponseTopicPartitions(r, v))
+  const topicPartitions = r.list<ConsumerGroupHeartbeatResponseTopicPartitions>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readConsumerGroupHeartbeatResponseTopicPartitions(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupHeartbeatResponseAssignment = { topicPartitions }

@@ -62,9 +62,9 @@ export interface ConsumerGroupDescribeResponse {
 function readConsumerGroupDescribeRequest(r: Reader, _v: number): ConsumerGroupDescribeRequest {
   const view = r.view
   r.field = 0
-  let groupIds: string[] = []
   const groupIdsSize = r.compactCount(1)
-  for (let i = 0; i < groupIdsSize; i++) groupIds.push((r.compactString()))
+  const groupIds = r.list<string>(groupIdsSize)
+  for (let i = 0; i < groupIdsSize; i++) groupIds[i] = (r.compactString())
   r.field = 1
   const includeAuthorizedOperations = view.getUint8(r.take(1)) !== 0
   r.field = 2
@@ -106,9 +106,9 @@ function readConsumerGroupDescribeResponseTopicPartitions(r: Reader, _v: number)
 
 function readConsumerGroupDescribeResponseAssignment(r: Reader, v: number): ConsumerGroupDescribeResponseAssignment {
   r.field = 4
-  let topicPartitions: ConsumerGroupDescribeResponseTopicPartitions[] = []
   const topicPartitionsSize = r.compactCount(19)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readConsumerGroupDescribeResponseTopicPartitions(r, v))
+  const topicPartitions = r.list<ConsumerGroupDescribeResponseTopicPartitions>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readConsumerGroupDescribeResponseTopicPartitions(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupDescribeResponseAssignment = { topicPartitions }
@@ -131,9 +131,9 @@ function readConsumerGroupDescribeResponseMember(r: Reader, v: number): Consumer
   r.field = 11
   const clientHost = r.compactString()
   r.field = 12
-  let subscribedTopicNames: string[] = []
   const subscribedTopicNamesSize = r.compactCount(1)
-  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  const subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
   r.field = 13
   const subscribedTopicRegex = r.compactNullableString()
   r.field = 14
@@ -169,9 +169,9 @@ function readConsumerGroupDescribeResponseGroup(r: Reader, v: number): ConsumerG
   r.field = 23
   const assignorName = r.compactString()
   r.field = 24
-  let members: ConsumerGroupDescribeResponseMember[] = []
   const membersSize = r.compactCount(16)
-  for (let i = 0; i < membersSize; i++) members.push(readConsumerGroupDescribeResponseMember(r, v))
+  const members = r.list<ConsumerGroupDescribeResponseMember>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readConsumerGroupDescribeResponseMember(r, v)
   r.field = 25
   const authorizedOperations = view.getInt32(r.take(4))
   r.field = 26
@@ -186,9 +186,9 @@ function readConsumerGroupDescribeResponse(r: Reader, v: number): ConsumerGroupD
   r.field = 27
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 28
-  let groups: ConsumerGroupDescribeResponseGroup[] = []
   const groupsSize = r.compactCount(20)
-  for (let i = 0; i < groupsSize; i++) groups.push(readConsumerGroupDescribeResponseGroup(r, v))
+  const groups = r.list<ConsumerGroupDescribeResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readConsumerGroupDescribeResponseGroup(r, v)
   r.field = 29
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupDescribeResponse = { throttleTimeMs, groups }

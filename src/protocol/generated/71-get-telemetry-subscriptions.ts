@@ -52,18 +52,18 @@ function readGetTelemetrySubscriptionsResponse(r: Reader, _v: number): GetTeleme
   const clientInstanceId = r.uuidAt(at1 + 6)
   const subscriptionId = view.getInt32(at1 + 22)
   r.field = 1
-  let acceptedCompressionTypes: number[] = []
   const acceptedCompressionTypesSize = r.compactCount(1)
-  for (let i = 0; i < acceptedCompressionTypesSize; i++) acceptedCompressionTypes.push((r.int8()))
+  const acceptedCompressionTypes = r.list<number>(acceptedCompressionTypesSize)
+  for (let i = 0; i < acceptedCompressionTypesSize; i++) acceptedCompressionTypes[i] = (r.int8())
   r.field = 2
   const at3 = r.take(9)
   const pushIntervalMs = view.getInt32(at3)
   const telemetryMaxBytes = view.getInt32(at3 + 4)
   const deltaTemporality = view.getUint8(at3 + 8) !== 0
   r.field = 3
-  let requestedMetrics: string[] = []
   const requestedMetricsSize = r.compactCount(1)
-  for (let i = 0; i < requestedMetricsSize; i++) requestedMetrics.push((r.compactString()))
+  const requestedMetrics = r.list<string>(requestedMetricsSize)
+  for (let i = 0; i < requestedMetricsSize; i++) requestedMetrics[i] = (r.compactString())
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: GetTelemetrySubscriptionsResponse = { throttleTimeMs, errorCode, clientInstanceId, subscriptionId, acceptedCompressionTypes, pushIntervalMs, telemetryMaxBytes, deltaTemporality, requestedMetrics }

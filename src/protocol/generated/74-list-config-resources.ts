@@ -28,9 +28,9 @@ function readListConfigResourcesRequest(r: Reader, v: number): ListConfigResourc
   let resourceTypes: number[] = []
   if (v >= 1) {
     r.field = 0
-    resourceTypes = []
     const resourceTypesSize = r.compactCount(1)
-    for (let i = 0; i < resourceTypesSize; i++) resourceTypes.push((r.int8()))
+    resourceTypes = r.list<number>(resourceTypesSize)
+    for (let i = 0; i < resourceTypesSize; i++) resourceTypes[i] = (r.int8())
   }
   r.field = 1
   const unknownTags = r.unknownTags()
@@ -80,9 +80,9 @@ function readListConfigResourcesResponse(r: Reader, v: number): ListConfigResour
   const throttleTimeMs = view.getInt32(at4)
   const errorCode = view.getInt16(at4 + 4)
   r.field = 4
-  let configResources: ListConfigResourcesResponseConfigResource[] = []
   const configResourcesSize = r.compactCount(2)
-  for (let i = 0; i < configResourcesSize; i++) configResources.push(readListConfigResourcesResponseConfigResource(r, v))
+  const configResources = r.list<ListConfigResourcesResponseConfigResource>(configResourcesSize)
+  for (let i = 0; i < configResourcesSize; i++) configResources[i] = readListConfigResourcesResponseConfigResource(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ListConfigResourcesResponse = { throttleTimeMs, errorCode, configResources }

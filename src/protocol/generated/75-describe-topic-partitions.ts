@@ -88,9 +88,9 @@ function readDescribeTopicPartitionsRequestCursor(r: Reader, _v: number): Descri
 function readDescribeTopicPartitionsRequest(r: Reader, v: number): DescribeTopicPartitionsRequest {
   const view = r.view
   r.field = 5
-  let topics: DescribeTopicPartitionsRequestTopic[] = []
   const topicsSize = r.compactCount(2)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeTopicPartitionsRequestTopic(r, v))
+  const topics = r.list<DescribeTopicPartitionsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeTopicPartitionsRequestTopic(r, v)
   r.field = 6
   const responsePartitionLimit = view.getInt32(r.take(4))
   r.field = 7
@@ -149,15 +149,17 @@ function readDescribeTopicPartitionsResponsePartition(r: Reader, _v: number): De
   r.field = 2
   const isrNodes = r.int32s(r.compactCount(4))
   r.field = 3
-  let eligibleLeaderReplicas: number[] | null = []
   const eligibleLeaderReplicasSize = r.compactNullableCount(4)
-  if (eligibleLeaderReplicasSize < 0) eligibleLeaderReplicas = null
-  else eligibleLeaderReplicas = r.int32s(eligibleLeaderReplicasSize)
+  let eligibleLeaderReplicas: number[] | null = null
+  if (eligibleLeaderReplicasSize >= 0) {
+    eligibleLeaderReplicas = r.int32s(eligibleLeaderReplicasSize)
+  }
   r.field = 4
-  let lastKnownElr: number[] | null = []
   const lastKnownElrSize = r.compactNullableCount(4)
-  if (lastKnownElrSize < 0) lastKnownElr = null
-  else lastKnownElr = r.int32s(lastKnownElrSize)
+  let lastKnownElr: number[] | null = null
+  if (lastKnownElrSize >= 0) {
+    lastKnownElr = r.int32s(lastKnownElrSize)
+  }
   r.field = 5
   const offlineReplicas = r.int32s(r.compactCount(4))
   r.field = 6
@@ -178,9 +180,9 @@ function readDescribeTopicPartitionsResponseTopic(r: Reader, v: number): Describ
   const topicId = r.uuidAt(at10)
   const isInternal = view.getUint8(at10 + 16) !== 0
   r.field = 10
-  let partitions: DescribeTopicPartitionsResponsePartition[] = []
   const partitionsSize = r.compactCount(20)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeTopicPartitionsResponsePartition(r, v))
+  const partitions = r.list<DescribeTopicPartitionsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeTopicPartitionsResponsePartition(r, v)
   r.field = 11
   const topicAuthorizedOperations = view.getInt32(r.take(4))
   r.field = 12
@@ -208,9 +210,9 @@ function readDescribeTopicPartitionsResponse(r: Reader, v: number): DescribeTopi
   r.field = 16
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 17
-  let topics: DescribeTopicPartitionsResponseTopic[] = []
   const topicsSize = r.compactCount(26)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeTopicPartitionsResponseTopic(r, v))
+  const topics = r.list<DescribeTopicPartitionsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeTopicPartitionsResponseTopic(r, v)
   r.field = 18
   const nextCursor = r.presence() ? readDescribeTopicPartitionsResponseNextCursor(r, v) : null
   r.field = 19

@@ -47,10 +47,12 @@ function readShareGroupHeartbeatRequest(r: Reader, _v: number): ShareGroupHeartb
   r.field = 3
   const rackId = r.compactNullableString()
   r.field = 4
-  let subscribedTopicNames: string[] | null = []
   const subscribedTopicNamesSize = r.compactNullableCount(1)
-  if (subscribedTopicNamesSize < 0) subscribedTopicNames = null
-  else for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  let subscribedTopicNames: string[] | null = null
+  if (subscribedTopicNamesSize >= 0) {
+    subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+    for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
+  }
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupHeartbeatRequest = { groupId, memberId, memberEpoch, rackId, subscribedTopicNames }
@@ -99,9 +101,9 @@ function readShareGroupHeartbeatResponseTopicPartitions(r: Reader, _v: number): 
 
 function readShareGroupHeartbeatResponseAssignment(r: Reader, v: number): ShareGroupHeartbeatResponseAssignment {
   r.field = 3
-  let topicPartitions: ShareGroupHeartbeatResponseTopicPartitions[] = []
   const topicPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readShareGroupHeartbeatResponseTopicPartitions(r, v))
+  const topicPartitions = r.list<ShareGroupHeartbeatResponseTopicPartitions>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readShareGroupHeartbeatResponseTopicPartitions(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupHeartbeatResponseAssignment = { topicPartitions }

@@ -57,9 +57,9 @@ export interface ShareGroupDescribeResponse {
 function readShareGroupDescribeRequest(r: Reader, _v: number): ShareGroupDescribeRequest {
   const view = r.view
   r.field = 0
-  let groupIds: string[] = []
   const groupIdsSize = r.compactCount(1)
-  for (let i = 0; i < groupIdsSize; i++) groupIds.push((r.compactString()))
+  const groupIds = r.list<string>(groupIdsSize)
+  for (let i = 0; i < groupIdsSize; i++) groupIds[i] = (r.compactString())
   r.field = 1
   const includeAuthorizedOperations = view.getUint8(r.take(1)) !== 0
   r.field = 2
@@ -101,9 +101,9 @@ function readShareGroupDescribeResponseTopicPartitions(r: Reader, _v: number): S
 
 function readShareGroupDescribeResponseAssignment(r: Reader, v: number): ShareGroupDescribeResponseAssignment {
   r.field = 4
-  let topicPartitions: ShareGroupDescribeResponseTopicPartitions[] = []
   const topicPartitionsSize = r.compactCount(19)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readShareGroupDescribeResponseTopicPartitions(r, v))
+  const topicPartitions = r.list<ShareGroupDescribeResponseTopicPartitions>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readShareGroupDescribeResponseTopicPartitions(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupDescribeResponseAssignment = { topicPartitions }
@@ -124,9 +124,9 @@ function readShareGroupDescribeResponseMember(r: Reader, v: number): ShareGroupD
   r.field = 10
   const clientHost = r.compactString()
   r.field = 11
-  let subscribedTopicNames: string[] = []
   const subscribedTopicNamesSize = r.compactCount(1)
-  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  const subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
   r.field = 12
   const assignment = readShareGroupDescribeResponseAssignment(r, v)
   r.field = 13
@@ -153,9 +153,9 @@ function readShareGroupDescribeResponseGroup(r: Reader, v: number): ShareGroupDe
   r.field = 19
   const assignorName = r.compactString()
   r.field = 20
-  let members: ShareGroupDescribeResponseMember[] = []
   const membersSize = r.compactCount(12)
-  for (let i = 0; i < membersSize; i++) members.push(readShareGroupDescribeResponseMember(r, v))
+  const members = r.list<ShareGroupDescribeResponseMember>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readShareGroupDescribeResponseMember(r, v)
   r.field = 21
   const authorizedOperations = view.getInt32(r.take(4))
   r.field = 22
@@ -170,9 +170,9 @@ function readShareGroupDescribeResponse(r: Reader, v: number): ShareGroupDescrib
   r.field = 23
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 24
-  let groups: ShareGroupDescribeResponseGroup[] = []
   const groupsSize = r.compactCount(20)
-  for (let i = 0; i < groupsSize; i++) groups.push(readShareGroupDescribeResponseGroup(r, v))
+  const groups = r.list<ShareGroupDescribeResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readShareGroupDescribeResponseGroup(r, v)
   r.field = 25
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupDescribeResponse = { throttleTimeMs, groups }

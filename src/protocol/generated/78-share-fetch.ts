@@ -104,9 +104,9 @@ function readShareFetchRequestAcknowledgementBatch(r: Reader, _v: number): Share
   const firstOffset = r.int64At(at1)
   const lastOffset = r.int64At(at1 + 8)
   r.field = 1
-  let acknowledgeTypes: number[] = []
   const acknowledgeTypesSize = r.compactCount(1)
-  for (let i = 0; i < acknowledgeTypesSize; i++) acknowledgeTypes.push((r.int8()))
+  const acknowledgeTypes = r.list<number>(acknowledgeTypesSize)
+  for (let i = 0; i < acknowledgeTypesSize; i++) acknowledgeTypes[i] = (r.int8())
   r.field = 2
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchRequestAcknowledgementBatch = { firstOffset, lastOffset, acknowledgeTypes }
@@ -119,9 +119,9 @@ function readShareFetchRequestPartition(r: Reader, v: number): ShareFetchRequest
   r.field = 3
   const partitionIndex = view.getInt32(r.take(4))
   r.field = 4
-  let acknowledgementBatches: ShareFetchRequestAcknowledgementBatch[] = []
   const acknowledgementBatchesSize = r.compactCount(18)
-  for (let i = 0; i < acknowledgementBatchesSize; i++) acknowledgementBatches.push(readShareFetchRequestAcknowledgementBatch(r, v))
+  const acknowledgementBatches = r.list<ShareFetchRequestAcknowledgementBatch>(acknowledgementBatchesSize)
+  for (let i = 0; i < acknowledgementBatchesSize; i++) acknowledgementBatches[i] = readShareFetchRequestAcknowledgementBatch(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchRequestPartition = { partitionIndex, acknowledgementBatches }
@@ -133,9 +133,9 @@ function readShareFetchRequestTopic(r: Reader, v: number): ShareFetchRequestTopi
   r.field = 6
   const topicId = r.uuidAt(r.take(16))
   r.field = 7
-  let partitions: ShareFetchRequestPartition[] = []
   const partitionsSize = r.compactCount(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readShareFetchRequestPartition(r, v))
+  const partitions = r.list<ShareFetchRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readShareFetchRequestPartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchRequestTopic = { topicId, partitions }
@@ -178,13 +178,13 @@ function readShareFetchRequest(r: Reader, v: number): ShareFetchRequest {
     isRenewAck = view.getUint8(at16 + 1) !== 0
   }
   r.field = 16
-  let topics: ShareFetchRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readShareFetchRequestTopic(r, v))
+  const topics = r.list<ShareFetchRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readShareFetchRequestTopic(r, v)
   r.field = 17
-  let forgottenTopicsData: ShareFetchRequestForgottenTopic[] = []
   const forgottenTopicsDataSize = r.compactCount(18)
-  for (let i = 0; i < forgottenTopicsDataSize; i++) forgottenTopicsData.push(readShareFetchRequestForgottenTopic(r, v))
+  const forgottenTopicsData = r.list<ShareFetchRequestForgottenTopic>(forgottenTopicsDataSize)
+  for (let i = 0; i < forgottenTopicsDataSize; i++) forgottenTopicsData[i] = readShareFetchRequestForgottenTopic(r, v)
   r.field = 18
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchRequest = { groupId, memberId, shareSessionEpoch, maxWaitMs, minBytes, maxBytes, maxRecords, batchSize, shareAcquireMode, isRenewAck, topics, forgottenTopicsData }
@@ -324,9 +324,9 @@ function readShareFetchResponsePartition(r: Reader, v: number): ShareFetchRespon
   r.field = 9
   const records = r.compactBytes()
   r.field = 10
-  let acquiredRecords: ShareFetchResponseAcquiredRecord[] = []
   const acquiredRecordsSize = r.compactCount(19)
-  for (let i = 0; i < acquiredRecordsSize; i++) acquiredRecords.push(readShareFetchResponseAcquiredRecord(r, v))
+  const acquiredRecords = r.list<ShareFetchResponseAcquiredRecord>(acquiredRecordsSize)
+  for (let i = 0; i < acquiredRecordsSize; i++) acquiredRecords[i] = readShareFetchResponseAcquiredRecord(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchResponsePartition = { partitionIndex, errorCode, errorMessage, acknowledgeErrorCode, acknowledgeErrorMessage, currentLeader, records, acquiredRecords }
@@ -338,9 +338,9 @@ function readShareFetchResponseTopic(r: Reader, v: number): ShareFetchResponseTo
   r.field = 12
   const topicId = r.uuidAt(r.take(16))
   r.field = 13
-  let partitions: ShareFetchResponsePartition[] = []
   const partitionsSize = r.compactCount(22)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readShareFetchResponsePartition(r, v))
+  const partitions = r.list<ShareFetchResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readShareFetchResponsePartition(r, v)
   r.field = 14
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchResponseTopic = { topicId, partitions }
@@ -376,13 +376,13 @@ function readShareFetchResponse(r: Reader, v: number): ShareFetchResponse {
   r.field = 22
   const acquisitionLockTimeoutMs = view.getInt32(r.take(4))
   r.field = 23
-  let responses: ShareFetchResponseTopic[] = []
   const responsesSize = r.compactCount(18)
-  for (let i = 0; i < responsesSize; i++) responses.push(readShareFetchResponseTopic(r, v))
+  const responses = r.list<ShareFetchResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readShareFetchResponseTopic(r, v)
   r.field = 24
-  let nodeEndpoints: ShareFetchResponseNodeEndpoint[] = []
   const nodeEndpointsSize = r.compactCount(11)
-  for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints.push(readShareFetchResponseNodeEndpoint(r, v))
+  const nodeEndpoints = r.list<ShareFetchResponseNodeEndpoint>(nodeEndpointsSize)
+  for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints[i] = readShareFetchResponseNodeEndpoint(r, v)
   r.field = 25
   const unknownTags = r.unknownTags()
   const decoded: ShareFetchResponse = { throttleTimeMs, errorCode, errorMessage, acquisitionLockTimeoutMs, responses, nodeEndpoints }

@@ -79,9 +79,9 @@ function readShareAcknowledgeRequestAcknowledgementBatch(r: Reader, _v: number):
   const firstOffset = r.int64At(at1)
   const lastOffset = r.int64At(at1 + 8)
   r.field = 1
-  let acknowledgeTypes: number[] = []
   const acknowledgeTypesSize = r.compactCount(1)
-  for (let i = 0; i < acknowledgeTypesSize; i++) acknowledgeTypes.push((r.int8()))
+  const acknowledgeTypes = r.list<number>(acknowledgeTypesSize)
+  for (let i = 0; i < acknowledgeTypesSize; i++) acknowledgeTypes[i] = (r.int8())
   r.field = 2
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeRequestAcknowledgementBatch = { firstOffset, lastOffset, acknowledgeTypes }
@@ -94,9 +94,9 @@ function readShareAcknowledgeRequestPartition(r: Reader, v: number): ShareAcknow
   r.field = 3
   const partitionIndex = view.getInt32(r.take(4))
   r.field = 4
-  let acknowledgementBatches: ShareAcknowledgeRequestAcknowledgementBatch[] = []
   const acknowledgementBatchesSize = r.compactCount(18)
-  for (let i = 0; i < acknowledgementBatchesSize; i++) acknowledgementBatches.push(readShareAcknowledgeRequestAcknowledgementBatch(r, v))
+  const acknowledgementBatches = r.list<ShareAcknowledgeRequestAcknowledgementBatch>(acknowledgementBatchesSize)
+  for (let i = 0; i < acknowledgementBatchesSize; i++) acknowledgementBatches[i] = readShareAcknowledgeRequestAcknowledgementBatch(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeRequestPartition = { partitionIndex, acknowledgementBatches }
@@ -108,9 +108,9 @@ function readShareAcknowledgeRequestTopic(r: Reader, v: number): ShareAcknowledg
   r.field = 6
   const topicId = r.uuidAt(r.take(16))
   r.field = 7
-  let partitions: ShareAcknowledgeRequestPartition[] = []
   const partitionsSize = r.compactCount(6)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readShareAcknowledgeRequestPartition(r, v))
+  const partitions = r.list<ShareAcknowledgeRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readShareAcknowledgeRequestPartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeRequestTopic = { topicId, partitions }
@@ -132,9 +132,9 @@ function readShareAcknowledgeRequest(r: Reader, v: number): ShareAcknowledgeRequ
     isRenewAck = view.getUint8(r.take(1)) !== 0
   }
   r.field = 13
-  let topics: ShareAcknowledgeRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readShareAcknowledgeRequestTopic(r, v))
+  const topics = r.list<ShareAcknowledgeRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readShareAcknowledgeRequestTopic(r, v)
   r.field = 14
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeRequest = { groupId, memberId, shareSessionEpoch, isRenewAck, topics }
@@ -239,9 +239,9 @@ function readShareAcknowledgeResponseTopic(r: Reader, v: number): ShareAcknowled
   r.field = 6
   const topicId = r.uuidAt(r.take(16))
   r.field = 7
-  let partitions: ShareAcknowledgeResponsePartition[] = []
   const partitionsSize = r.compactCount(17)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readShareAcknowledgeResponsePartition(r, v))
+  const partitions = r.list<ShareAcknowledgeResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readShareAcknowledgeResponsePartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeResponseTopic = { topicId, partitions }
@@ -280,13 +280,13 @@ function readShareAcknowledgeResponse(r: Reader, v: number): ShareAcknowledgeRes
     acquisitionLockTimeoutMs = view.getInt32(r.take(4))
   }
   r.field = 17
-  let responses: ShareAcknowledgeResponseTopic[] = []
   const responsesSize = r.compactCount(18)
-  for (let i = 0; i < responsesSize; i++) responses.push(readShareAcknowledgeResponseTopic(r, v))
+  const responses = r.list<ShareAcknowledgeResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readShareAcknowledgeResponseTopic(r, v)
   r.field = 18
-  let nodeEndpoints: ShareAcknowledgeResponseNodeEndpoint[] = []
   const nodeEndpointsSize = r.compactCount(11)
-  for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints.push(readShareAcknowledgeResponseNodeEndpoint(r, v))
+  const nodeEndpoints = r.list<ShareAcknowledgeResponseNodeEndpoint>(nodeEndpointsSize)
+  for (let i = 0; i < nodeEndpointsSize; i++) nodeEndpoints[i] = readShareAcknowledgeResponseNodeEndpoint(r, v)
   r.field = 19
   const unknownTags = r.unknownTags()
   const decoded: ShareAcknowledgeResponse = { throttleTimeMs, errorCode, errorMessage, acquisitionLockTimeoutMs, responses, nodeEndpoints }

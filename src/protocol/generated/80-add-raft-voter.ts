@@ -55,9 +55,9 @@ function readAddRaftVoterRequest(r: Reader, v: number): AddRaftVoterRequest {
   const voterId = view.getInt32(at6 + 4)
   const voterDirectoryId = r.uuidAt(at6 + 8)
   r.field = 6
-  let listeners: AddRaftVoterRequestListener[] = []
   const listenersSize = r.compactCount(5)
-  for (let i = 0; i < listenersSize; i++) listeners.push(readAddRaftVoterRequestListener(r, v))
+  const listeners = r.list<AddRaftVoterRequestListener>(listenersSize)
+  for (let i = 0; i < listenersSize; i++) listeners[i] = readAddRaftVoterRequestListener(r, v)
   let ackWhenCommitted: boolean = true
   if (v >= 1) {
     r.field = 7

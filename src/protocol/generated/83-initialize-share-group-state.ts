@@ -60,9 +60,9 @@ function readInitializeShareGroupStateRequestTopic(r: Reader, v: number): Initia
   r.field = 2
   const topicId = r.uuidAt(r.take(16))
   r.field = 3
-  let partitions: InitializeShareGroupStateRequestPartition[] = []
   const partitionsSize = r.compactCount(17)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readInitializeShareGroupStateRequestPartition(r, v))
+  const partitions = r.list<InitializeShareGroupStateRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readInitializeShareGroupStateRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: InitializeShareGroupStateRequestTopic = { topicId, partitions }
@@ -74,9 +74,9 @@ function readInitializeShareGroupStateRequest(r: Reader, v: number): InitializeS
   r.field = 5
   const groupId = r.compactString()
   r.field = 6
-  let topics: InitializeShareGroupStateRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readInitializeShareGroupStateRequestTopic(r, v))
+  const topics = r.list<InitializeShareGroupStateRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readInitializeShareGroupStateRequestTopic(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: InitializeShareGroupStateRequest = { groupId, topics }
@@ -138,9 +138,9 @@ function readInitializeShareGroupStateResponseResult(r: Reader, v: number): Init
   r.field = 3
   const topicId = r.uuidAt(r.take(16))
   r.field = 4
-  let partitions: InitializeShareGroupStateResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readInitializeShareGroupStateResponsePartition(r, v))
+  const partitions = r.list<InitializeShareGroupStateResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readInitializeShareGroupStateResponsePartition(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: InitializeShareGroupStateResponseResult = { topicId, partitions }
@@ -150,9 +150,9 @@ function readInitializeShareGroupStateResponseResult(r: Reader, v: number): Init
 
 function readInitializeShareGroupStateResponse(r: Reader, v: number): InitializeShareGroupStateResponse {
   r.field = 6
-  let results: InitializeShareGroupStateResponseResult[] = []
   const resultsSize = r.compactCount(18)
-  for (let i = 0; i < resultsSize; i++) results.push(readInitializeShareGroupStateResponseResult(r, v))
+  const results = r.list<InitializeShareGroupStateResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readInitializeShareGroupStateResponseResult(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: InitializeShareGroupStateResponse = { results }

@@ -69,9 +69,9 @@ function readReadShareGroupStateRequestTopic(r: Reader, v: number): ReadShareGro
   r.field = 2
   const topicId = r.uuidAt(r.take(16))
   r.field = 3
-  let partitions: ReadShareGroupStateRequestPartition[] = []
   const partitionsSize = r.compactCount(9)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readReadShareGroupStateRequestPartition(r, v))
+  const partitions = r.list<ReadShareGroupStateRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readReadShareGroupStateRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateRequestTopic = { topicId, partitions }
@@ -83,9 +83,9 @@ function readReadShareGroupStateRequest(r: Reader, v: number): ReadShareGroupSta
   r.field = 5
   const groupId = r.compactString()
   r.field = 6
-  let topics: ReadShareGroupStateRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readReadShareGroupStateRequestTopic(r, v))
+  const topics = r.list<ReadShareGroupStateRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readReadShareGroupStateRequestTopic(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateRequest = { groupId, topics }
@@ -155,9 +155,9 @@ function readReadShareGroupStateResponsePartition(r: Reader, v: number): ReadSha
   const stateEpoch = view.getInt32(at5)
   const startOffset = r.int64At(at5 + 4)
   r.field = 5
-  let stateBatches: ReadShareGroupStateResponseStateBatch[] = []
   const stateBatchesSize = r.compactCount(20)
-  for (let i = 0; i < stateBatchesSize; i++) stateBatches.push(readReadShareGroupStateResponseStateBatch(r, v))
+  const stateBatches = r.list<ReadShareGroupStateResponseStateBatch>(stateBatchesSize)
+  for (let i = 0; i < stateBatchesSize; i++) stateBatches[i] = readReadShareGroupStateResponseStateBatch(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateResponsePartition = { partition, errorCode, errorMessage, stateEpoch, startOffset, stateBatches }
@@ -169,9 +169,9 @@ function readReadShareGroupStateResponseResult(r: Reader, v: number): ReadShareG
   r.field = 7
   const topicId = r.uuidAt(r.take(16))
   r.field = 8
-  let partitions: ReadShareGroupStateResponsePartition[] = []
   const partitionsSize = r.compactCount(21)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readReadShareGroupStateResponsePartition(r, v))
+  const partitions = r.list<ReadShareGroupStateResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readReadShareGroupStateResponsePartition(r, v)
   r.field = 9
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateResponseResult = { topicId, partitions }
@@ -181,9 +181,9 @@ function readReadShareGroupStateResponseResult(r: Reader, v: number): ReadShareG
 
 function readReadShareGroupStateResponse(r: Reader, v: number): ReadShareGroupStateResponse {
   r.field = 10
-  let results: ReadShareGroupStateResponseResult[] = []
   const resultsSize = r.compactCount(18)
-  for (let i = 0; i < resultsSize; i++) results.push(readReadShareGroupStateResponseResult(r, v))
+  const results = r.list<ReadShareGroupStateResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readReadShareGroupStateResponseResult(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateResponse = { results }

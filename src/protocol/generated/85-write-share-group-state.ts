@@ -83,9 +83,9 @@ function readWriteShareGroupStateRequestPartition(r: Reader, v: number): WriteSh
     deliveryCompleteCount = view.getInt32(r.take(4))
   }
   r.field = 4
-  let stateBatches: WriteShareGroupStateRequestStateBatch[] = []
   const stateBatchesSize = r.compactCount(20)
-  for (let i = 0; i < stateBatchesSize; i++) stateBatches.push(readWriteShareGroupStateRequestStateBatch(r, v))
+  const stateBatches = r.list<WriteShareGroupStateRequestStateBatch>(stateBatchesSize)
+  for (let i = 0; i < stateBatchesSize; i++) stateBatches[i] = readWriteShareGroupStateRequestStateBatch(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: WriteShareGroupStateRequestPartition = { partition, stateEpoch, leaderEpoch, startOffset, deliveryCompleteCount, stateBatches }
@@ -97,9 +97,9 @@ function readWriteShareGroupStateRequestTopic(r: Reader, v: number): WriteShareG
   r.field = 6
   const topicId = r.uuidAt(r.take(16))
   r.field = 7
-  let partitions: WriteShareGroupStateRequestPartition[] = []
   const partitionsSize = r.compactCount(22)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readWriteShareGroupStateRequestPartition(r, v))
+  const partitions = r.list<WriteShareGroupStateRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readWriteShareGroupStateRequestPartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: WriteShareGroupStateRequestTopic = { topicId, partitions }
@@ -111,9 +111,9 @@ function readWriteShareGroupStateRequest(r: Reader, v: number): WriteShareGroupS
   r.field = 9
   const groupId = r.compactString()
   r.field = 10
-  let topics: WriteShareGroupStateRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readWriteShareGroupStateRequestTopic(r, v))
+  const topics = r.list<WriteShareGroupStateRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readWriteShareGroupStateRequestTopic(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: WriteShareGroupStateRequest = { groupId, topics }
@@ -195,9 +195,9 @@ function readWriteShareGroupStateResponseResult(r: Reader, v: number): WriteShar
   r.field = 3
   const topicId = r.uuidAt(r.take(16))
   r.field = 4
-  let partitions: WriteShareGroupStateResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readWriteShareGroupStateResponsePartition(r, v))
+  const partitions = r.list<WriteShareGroupStateResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readWriteShareGroupStateResponsePartition(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: WriteShareGroupStateResponseResult = { topicId, partitions }
@@ -207,9 +207,9 @@ function readWriteShareGroupStateResponseResult(r: Reader, v: number): WriteShar
 
 function readWriteShareGroupStateResponse(r: Reader, v: number): WriteShareGroupStateResponse {
   r.field = 6
-  let results: WriteShareGroupStateResponseResult[] = []
   const resultsSize = r.compactCount(18)
-  for (let i = 0; i < resultsSize; i++) results.push(readWriteShareGroupStateResponseResult(r, v))
+  const results = r.list<WriteShareGroupStateResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readWriteShareGroupStateResponseResult(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: WriteShareGroupStateResponse = { results }

@@ -55,9 +55,9 @@ function readDeleteShareGroupStateRequestTopic(r: Reader, v: number): DeleteShar
   r.field = 2
   const topicId = r.uuidAt(r.take(16))
   r.field = 3
-  let partitions: DeleteShareGroupStateRequestPartition[] = []
   const partitionsSize = r.compactCount(5)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDeleteShareGroupStateRequestPartition(r, v))
+  const partitions = r.list<DeleteShareGroupStateRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDeleteShareGroupStateRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupStateRequestTopic = { topicId, partitions }
@@ -69,9 +69,9 @@ function readDeleteShareGroupStateRequest(r: Reader, v: number): DeleteShareGrou
   r.field = 5
   const groupId = r.compactString()
   r.field = 6
-  let topics: DeleteShareGroupStateRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDeleteShareGroupStateRequestTopic(r, v))
+  const topics = r.list<DeleteShareGroupStateRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDeleteShareGroupStateRequestTopic(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupStateRequest = { groupId, topics }
@@ -130,9 +130,9 @@ function readDeleteShareGroupStateResponseResult(r: Reader, v: number): DeleteSh
   r.field = 3
   const topicId = r.uuidAt(r.take(16))
   r.field = 4
-  let partitions: DeleteShareGroupStateResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDeleteShareGroupStateResponsePartition(r, v))
+  const partitions = r.list<DeleteShareGroupStateResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDeleteShareGroupStateResponsePartition(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupStateResponseResult = { topicId, partitions }
@@ -142,9 +142,9 @@ function readDeleteShareGroupStateResponseResult(r: Reader, v: number): DeleteSh
 
 function readDeleteShareGroupStateResponse(r: Reader, v: number): DeleteShareGroupStateResponse {
   r.field = 6
-  let results: DeleteShareGroupStateResponseResult[] = []
   const resultsSize = r.compactCount(18)
-  for (let i = 0; i < resultsSize; i++) results.push(readDeleteShareGroupStateResponseResult(r, v))
+  const results = r.list<DeleteShareGroupStateResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readDeleteShareGroupStateResponseResult(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupStateResponse = { results }

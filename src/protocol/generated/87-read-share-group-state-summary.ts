@@ -63,9 +63,9 @@ function readReadShareGroupStateSummaryRequestTopic(r: Reader, v: number): ReadS
   r.field = 2
   const topicId = r.uuidAt(r.take(16))
   r.field = 3
-  let partitions: ReadShareGroupStateSummaryRequestPartition[] = []
   const partitionsSize = r.compactCount(9)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readReadShareGroupStateSummaryRequestPartition(r, v))
+  const partitions = r.list<ReadShareGroupStateSummaryRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readReadShareGroupStateSummaryRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateSummaryRequestTopic = { topicId, partitions }
@@ -77,9 +77,9 @@ function readReadShareGroupStateSummaryRequest(r: Reader, v: number): ReadShareG
   r.field = 5
   const groupId = r.compactString()
   r.field = 6
-  let topics: ReadShareGroupStateSummaryRequestTopic[] = []
   const topicsSize = r.compactCount(18)
-  for (let i = 0; i < topicsSize; i++) topics.push(readReadShareGroupStateSummaryRequestTopic(r, v))
+  const topics = r.list<ReadShareGroupStateSummaryRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readReadShareGroupStateSummaryRequestTopic(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateSummaryRequest = { groupId, topics }
@@ -150,9 +150,9 @@ function readReadShareGroupStateSummaryResponseResult(r: Reader, v: number): Rea
   r.field = 5
   const topicId = r.uuidAt(r.take(16))
   r.field = 6
-  let partitions: ReadShareGroupStateSummaryResponsePartition[] = []
   const partitionsSize = r.compactCount(24)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readReadShareGroupStateSummaryResponsePartition(r, v))
+  const partitions = r.list<ReadShareGroupStateSummaryResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readReadShareGroupStateSummaryResponsePartition(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateSummaryResponseResult = { topicId, partitions }
@@ -162,9 +162,9 @@ function readReadShareGroupStateSummaryResponseResult(r: Reader, v: number): Rea
 
 function readReadShareGroupStateSummaryResponse(r: Reader, v: number): ReadShareGroupStateSummaryResponse {
   r.field = 8
-  let results: ReadShareGroupStateSummaryResponseResult[] = []
   const resultsSize = r.compactCount(18)
-  for (let i = 0; i < resultsSize; i++) results.push(readReadShareGroupStateSummaryResponseResult(r, v))
+  const results = r.list<ReadShareGroupStateSummaryResponseResult>(resultsSize)
+  for (let i = 0; i < resultsSize; i++) results[i] = readReadShareGroupStateSummaryResponseResult(r, v)
   r.field = 9
   const unknownTags = r.unknownTags()
   const decoded: ReadShareGroupStateSummaryResponse = { results }

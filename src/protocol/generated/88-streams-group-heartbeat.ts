@@ -153,9 +153,9 @@ function readStreamsGroupHeartbeatRequestTopicInfo(r: Reader, v: number): Stream
   const partitions = view.getInt32(at5)
   const replicationFactor = view.getInt16(at5 + 4)
   r.field = 5
-  let topicConfigs: StreamsGroupHeartbeatRequestKeyValue[] = []
   const topicConfigsSize = r.compactCount(3)
-  for (let i = 0; i < topicConfigsSize; i++) topicConfigs.push(readStreamsGroupHeartbeatRequestKeyValue(r, v))
+  const topicConfigs = r.list<StreamsGroupHeartbeatRequestKeyValue>(topicConfigsSize)
+  for (let i = 0; i < topicConfigsSize; i++) topicConfigs[i] = readStreamsGroupHeartbeatRequestKeyValue(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatRequestTopicInfo = { name, partitions, replicationFactor, topicConfigs }
@@ -205,17 +205,17 @@ function readStreamsGroupHeartbeatRequestTaskIds(r: Reader, _v: number): Streams
 
 function readStreamsGroupHeartbeatRequestCopartitionGroup(r: Reader, _v: number): StreamsGroupHeartbeatRequestCopartitionGroup {
   r.field = 16
-  let sourceTopics: number[] = []
   const sourceTopicsSize = r.compactCount(2)
-  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics.push((r.int16()))
+  const sourceTopics = r.list<number>(sourceTopicsSize)
+  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics[i] = (r.int16())
   r.field = 17
-  let sourceTopicRegex: number[] = []
   const sourceTopicRegexSize = r.compactCount(2)
-  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex.push((r.int16()))
+  const sourceTopicRegex = r.list<number>(sourceTopicRegexSize)
+  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex[i] = (r.int16())
   r.field = 18
-  let repartitionSourceTopics: number[] = []
   const repartitionSourceTopicsSize = r.compactCount(2)
-  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics.push((r.int16()))
+  const repartitionSourceTopics = r.list<number>(repartitionSourceTopicsSize)
+  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics[i] = (r.int16())
   r.field = 19
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatRequestCopartitionGroup = { sourceTopics, sourceTopicRegex, repartitionSourceTopics }
@@ -227,29 +227,29 @@ function readStreamsGroupHeartbeatRequestSubtopology(r: Reader, v: number): Stre
   r.field = 20
   const subtopologyId = r.compactString()
   r.field = 21
-  let sourceTopics: string[] = []
   const sourceTopicsSize = r.compactCount(1)
-  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics.push((r.compactString()))
+  const sourceTopics = r.list<string>(sourceTopicsSize)
+  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics[i] = (r.compactString())
   r.field = 22
-  let sourceTopicRegex: string[] = []
   const sourceTopicRegexSize = r.compactCount(1)
-  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex.push((r.compactString()))
+  const sourceTopicRegex = r.list<string>(sourceTopicRegexSize)
+  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex[i] = (r.compactString())
   r.field = 23
-  let stateChangelogTopics: StreamsGroupHeartbeatRequestTopicInfo[] = []
   const stateChangelogTopicsSize = r.compactCount(9)
-  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics.push(readStreamsGroupHeartbeatRequestTopicInfo(r, v))
+  const stateChangelogTopics = r.list<StreamsGroupHeartbeatRequestTopicInfo>(stateChangelogTopicsSize)
+  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics[i] = readStreamsGroupHeartbeatRequestTopicInfo(r, v)
   r.field = 24
-  let repartitionSinkTopics: string[] = []
   const repartitionSinkTopicsSize = r.compactCount(1)
-  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics.push((r.compactString()))
+  const repartitionSinkTopics = r.list<string>(repartitionSinkTopicsSize)
+  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics[i] = (r.compactString())
   r.field = 25
-  let repartitionSourceTopics: StreamsGroupHeartbeatRequestTopicInfo[] = []
   const repartitionSourceTopicsSize = r.compactCount(9)
-  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics.push(readStreamsGroupHeartbeatRequestTopicInfo(r, v))
+  const repartitionSourceTopics = r.list<StreamsGroupHeartbeatRequestTopicInfo>(repartitionSourceTopicsSize)
+  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics[i] = readStreamsGroupHeartbeatRequestTopicInfo(r, v)
   r.field = 26
-  let copartitionGroups: StreamsGroupHeartbeatRequestCopartitionGroup[] = []
   const copartitionGroupsSize = r.compactCount(4)
-  for (let i = 0; i < copartitionGroupsSize; i++) copartitionGroups.push(readStreamsGroupHeartbeatRequestCopartitionGroup(r, v))
+  const copartitionGroups = r.list<StreamsGroupHeartbeatRequestCopartitionGroup>(copartitionGroupsSize)
+  for (let i = 0; i < copartitionGroupsSize; i++) copartitionGroups[i] = readStreamsGroupHeartbeatRequestCopartitionGroup(r, v)
   r.field = 27
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatRequestSubtopology = { subtopologyId, sourceTopics, sourceTopicRegex, stateChangelogTopics, repartitionSinkTopics, repartitionSourceTopics, copartitionGroups }
@@ -262,9 +262,9 @@ function readStreamsGroupHeartbeatRequestTopology(r: Reader, v: number): Streams
   r.field = 28
   const epoch = view.getInt32(r.take(4))
   r.field = 29
-  let subtopologies: StreamsGroupHeartbeatRequestSubtopology[] = []
   const subtopologiesSize = r.compactCount(8)
-  for (let i = 0; i < subtopologiesSize; i++) subtopologies.push(readStreamsGroupHeartbeatRequestSubtopology(r, v))
+  const subtopologies = r.list<StreamsGroupHeartbeatRequestSubtopology>(subtopologiesSize)
+  for (let i = 0; i < subtopologiesSize; i++) subtopologies[i] = readStreamsGroupHeartbeatRequestSubtopology(r, v)
   r.field = 30
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatRequestTopology = { epoch, subtopologies }
@@ -291,39 +291,51 @@ function readStreamsGroupHeartbeatRequest(r: Reader, v: number): StreamsGroupHea
   r.field = 37
   const topology = r.presence() ? readStreamsGroupHeartbeatRequestTopology(r, v) : null
   r.field = 38
-  let activeTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = []
   const activeTasksSize = r.compactNullableCount(3)
-  if (activeTasksSize < 0) activeTasks = null
-  else for (let i = 0; i < activeTasksSize; i++) activeTasks.push(readStreamsGroupHeartbeatRequestTaskIds(r, v))
+  let activeTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = null
+  if (activeTasksSize >= 0) {
+    activeTasks = r.list<StreamsGroupHeartbeatRequestTaskIds>(activeTasksSize)
+    for (let i = 0; i < activeTasksSize; i++) activeTasks[i] = readStreamsGroupHeartbeatRequestTaskIds(r, v)
+  }
   r.field = 39
-  let standbyTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = []
   const standbyTasksSize = r.compactNullableCount(3)
-  if (standbyTasksSize < 0) standbyTasks = null
-  else for (let i = 0; i < standbyTasksSize; i++) standbyTasks.push(readStreamsGroupHeartbeatRequestTaskIds(r, v))
+  let standbyTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = null
+  if (standbyTasksSize >= 0) {
+    standbyTasks = r.list<StreamsGroupHeartbeatRequestTaskIds>(standbyTasksSize)
+    for (let i = 0; i < standbyTasksSize; i++) standbyTasks[i] = readStreamsGroupHeartbeatRequestTaskIds(r, v)
+  }
   r.field = 40
-  let warmupTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = []
   const warmupTasksSize = r.compactNullableCount(3)
-  if (warmupTasksSize < 0) warmupTasks = null
-  else for (let i = 0; i < warmupTasksSize; i++) warmupTasks.push(readStreamsGroupHeartbeatRequestTaskIds(r, v))
+  let warmupTasks: StreamsGroupHeartbeatRequestTaskIds[] | null = null
+  if (warmupTasksSize >= 0) {
+    warmupTasks = r.list<StreamsGroupHeartbeatRequestTaskIds>(warmupTasksSize)
+    for (let i = 0; i < warmupTasksSize; i++) warmupTasks[i] = readStreamsGroupHeartbeatRequestTaskIds(r, v)
+  }
   r.field = 41
   const processId = r.compactNullableString()
   r.field = 42
   const userEndpoint = r.presence() ? readStreamsGroupHeartbeatRequestEndpoint(r, v) : null
   r.field = 43
-  let clientTags: StreamsGroupHeartbeatRequestKeyValue[] | null = []
   const clientTagsSize = r.compactNullableCount(3)
-  if (clientTagsSize < 0) clientTags = null
-  else for (let i = 0; i < clientTagsSize; i++) clientTags.push(readStreamsGroupHeartbeatRequestKeyValue(r, v))
+  let clientTags: StreamsGroupHeartbeatRequestKeyValue[] | null = null
+  if (clientTagsSize >= 0) {
+    clientTags = r.list<StreamsGroupHeartbeatRequestKeyValue>(clientTagsSize)
+    for (let i = 0; i < clientTagsSize; i++) clientTags[i] = readStreamsGroupHeartbeatRequestKeyValue(r, v)
+  }
   r.field = 44
-  let taskOffsets: StreamsGroupHeartbeatRequestTaskOffset[] | null = []
   const taskOffsetsSize = r.compactNullableCount(14)
-  if (taskOffsetsSize < 0) taskOffsets = null
-  else for (let i = 0; i < taskOffsetsSize; i++) taskOffsets.push(readStreamsGroupHeartbeatRequestTaskOffset(r, v))
+  let taskOffsets: StreamsGroupHeartbeatRequestTaskOffset[] | null = null
+  if (taskOffsetsSize >= 0) {
+    taskOffsets = r.list<StreamsGroupHeartbeatRequestTaskOffset>(taskOffsetsSize)
+    for (let i = 0; i < taskOffsetsSize; i++) taskOffsets[i] = readStreamsGroupHeartbeatRequestTaskOffset(r, v)
+  }
   r.field = 45
-  let taskEndOffsets: StreamsGroupHeartbeatRequestTaskOffset[] | null = []
   const taskEndOffsetsSize = r.compactNullableCount(14)
-  if (taskEndOffsetsSize < 0) taskEndOffsets = null
-  else for (let i = 0; i < taskEndOffsetsSize; i++) taskEndOffsets.push(readStreamsGroupHeartbeatRequestTaskOffset(r, v))
+  let taskEndOffsets: StreamsGroupHeartbeatRequestTaskOffset[] | null = null
+  if (taskEndOffsetsSize >= 0) {
+    taskEndOffsets = r.list<StreamsGroupHeartbeatRequestTaskOffset>(taskEndOffsetsSize)
+    for (let i = 0; i < taskEndOffsetsSize; i++) taskEndOffsets[i] = readStreamsGroupHeartbeatRequestTaskOffset(r, v)
+  }
   r.field = 46
   const shutdownApplication = view.getUint8(r.take(1)) !== 0
   r.field = 47
@@ -600,13 +612,13 @@ function readStreamsGroupHeartbeatResponsePartitionsByUserEndpoint(r: Reader, v:
   r.field = 12
   const userEndpoint = readStreamsGroupHeartbeatResponseEndpoint(r, v)
   r.field = 13
-  let activePartitions: StreamsGroupHeartbeatResponseTopicPartition[] = []
   const activePartitionsSize = r.compactCount(3)
-  for (let i = 0; i < activePartitionsSize; i++) activePartitions.push(readStreamsGroupHeartbeatResponseTopicPartition(r, v))
+  const activePartitions = r.list<StreamsGroupHeartbeatResponseTopicPartition>(activePartitionsSize)
+  for (let i = 0; i < activePartitionsSize; i++) activePartitions[i] = readStreamsGroupHeartbeatResponseTopicPartition(r, v)
   r.field = 14
-  let standbyPartitions: StreamsGroupHeartbeatResponseTopicPartition[] = []
   const standbyPartitionsSize = r.compactCount(3)
-  for (let i = 0; i < standbyPartitionsSize; i++) standbyPartitions.push(readStreamsGroupHeartbeatResponseTopicPartition(r, v))
+  const standbyPartitions = r.list<StreamsGroupHeartbeatResponseTopicPartition>(standbyPartitionsSize)
+  for (let i = 0; i < standbyPartitionsSize; i++) standbyPartitions[i] = readStreamsGroupHeartbeatResponseTopicPartition(r, v)
   r.field = 15
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatResponsePartitionsByUserEndpoint = { userEndpoint, activePartitions, standbyPartitions }
@@ -631,32 +643,42 @@ function readStreamsGroupHeartbeatResponse(r: Reader, v: number): StreamsGroupHe
   const acceptableRecoveryLag = view.getInt32(at20 + 8)
   const taskOffsetIntervalMs = view.getInt32(at20 + 12)
   r.field = 20
-  let status: StreamsGroupHeartbeatResponseStatus[] | null = []
   const statusSize = r.compactNullableCount(3)
-  if (statusSize < 0) status = null
-  else for (let i = 0; i < statusSize; i++) status.push(readStreamsGroupHeartbeatResponseStatus(r, v))
+  let status: StreamsGroupHeartbeatResponseStatus[] | null = null
+  if (statusSize >= 0) {
+    status = r.list<StreamsGroupHeartbeatResponseStatus>(statusSize)
+    for (let i = 0; i < statusSize; i++) status[i] = readStreamsGroupHeartbeatResponseStatus(r, v)
+  }
   r.field = 21
-  let activeTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = []
   const activeTasksSize = r.compactNullableCount(3)
-  if (activeTasksSize < 0) activeTasks = null
-  else for (let i = 0; i < activeTasksSize; i++) activeTasks.push(readStreamsGroupHeartbeatResponseTaskIds(r, v))
+  let activeTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = null
+  if (activeTasksSize >= 0) {
+    activeTasks = r.list<StreamsGroupHeartbeatResponseTaskIds>(activeTasksSize)
+    for (let i = 0; i < activeTasksSize; i++) activeTasks[i] = readStreamsGroupHeartbeatResponseTaskIds(r, v)
+  }
   r.field = 22
-  let standbyTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = []
   const standbyTasksSize = r.compactNullableCount(3)
-  if (standbyTasksSize < 0) standbyTasks = null
-  else for (let i = 0; i < standbyTasksSize; i++) standbyTasks.push(readStreamsGroupHeartbeatResponseTaskIds(r, v))
+  let standbyTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = null
+  if (standbyTasksSize >= 0) {
+    standbyTasks = r.list<StreamsGroupHeartbeatResponseTaskIds>(standbyTasksSize)
+    for (let i = 0; i < standbyTasksSize; i++) standbyTasks[i] = readStreamsGroupHeartbeatResponseTaskIds(r, v)
+  }
   r.field = 23
-  let warmupTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = []
   const warmupTasksSize = r.compactNullableCount(3)
-  if (warmupTasksSize < 0) warmupTasks = null
-  else for (let i = 0; i < warmupTasksSize; i++) warmupTasks.push(readStreamsGroupHeartbeatResponseTaskIds(r, v))
+  let warmupTasks: StreamsGroupHeartbeatResponseTaskIds[] | null = null
+  if (warmupTasksSize >= 0) {
+    warmupTasks = r.list<StreamsGroupHeartbeatResponseTaskIds>(warmupTasksSize)
+    for (let i = 0; i < warmupTasksSize; i++) warmupTasks[i] = readStreamsGroupHeartbeatResponseTaskIds(r, v)
+  }
   r.field = 24
   const endpointInformationEpoch = view.getInt32(r.take(4))
   r.field = 25
-  let partitionsByUserEndpoint: StreamsGroupHeartbeatResponsePartitionsByUserEndpoint[] | null = []
   const partitionsByUserEndpointSize = r.compactNullableCount(7)
-  if (partitionsByUserEndpointSize < 0) partitionsByUserEndpoint = null
-  else for (let i = 0; i < partitionsByUserEndpointSize; i++) partitionsByUserEndpoint.push(readStreamsGroupHeartbeatResponsePartitionsByUserEndpoint(r, v))
+  let partitionsByUserEndpoint: StreamsGroupHeartbeatResponsePartitionsByUserEndpoint[] | null = null
+  if (partitionsByUserEndpointSize >= 0) {
+    partitionsByUserEndpoint = r.list<StreamsGroupHeartbeatResponsePartitionsByUserEndpoint>(partitionsByUserEndpointSize)
+    for (let i = 0; i < partitionsByUserEndpointSize; i++) partitionsByUserEndpoint[i] = readStreamsGroupHeartbeatResponsePartitionsByUserEndpoint(r, v)
+  }
   r.field = 26
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupHeartbeatResponse = { throttleTimeMs, errorCode, errorMessage, memberId, memberEpoch, heartbeatIntervalMs, acceptableRecoveryLag, taskOffsetIntervalMs, status, activeTasks, standbyTasks, warmupTasks, endpointInformationEpoch, partitionsByUserEndpoint }

@@ -107,9 +107,9 @@ export interface StreamsGroupDescribeResponse {
 function readStreamsGroupDescribeRequest(r: Reader, _v: number): StreamsGroupDescribeRequest {
   const view = r.view
   r.field = 0
-  let groupIds: string[] = []
   const groupIdsSize = r.compactCount(1)
-  for (let i = 0; i < groupIdsSize; i++) groupIds.push((r.compactString()))
+  const groupIds = r.list<string>(groupIdsSize)
+  for (let i = 0; i < groupIdsSize; i++) groupIds[i] = (r.compactString())
   r.field = 1
   const includeAuthorizedOperations = view.getUint8(r.take(1)) !== 0
   r.field = 2
@@ -177,17 +177,17 @@ function readStreamsGroupDescribeResponseTaskIds(r: Reader, _v: number): Streams
 
 function readStreamsGroupDescribeResponseAssignment(r: Reader, v: number): StreamsGroupDescribeResponseAssignment {
   r.field = 9
-  let activeTasks: StreamsGroupDescribeResponseTaskIds[] = []
   const activeTasksSize = r.compactCount(3)
-  for (let i = 0; i < activeTasksSize; i++) activeTasks.push(readStreamsGroupDescribeResponseTaskIds(r, v))
+  const activeTasks = r.list<StreamsGroupDescribeResponseTaskIds>(activeTasksSize)
+  for (let i = 0; i < activeTasksSize; i++) activeTasks[i] = readStreamsGroupDescribeResponseTaskIds(r, v)
   r.field = 10
-  let standbyTasks: StreamsGroupDescribeResponseTaskIds[] = []
   const standbyTasksSize = r.compactCount(3)
-  for (let i = 0; i < standbyTasksSize; i++) standbyTasks.push(readStreamsGroupDescribeResponseTaskIds(r, v))
+  const standbyTasks = r.list<StreamsGroupDescribeResponseTaskIds>(standbyTasksSize)
+  for (let i = 0; i < standbyTasksSize; i++) standbyTasks[i] = readStreamsGroupDescribeResponseTaskIds(r, v)
   r.field = 11
-  let warmupTasks: StreamsGroupDescribeResponseTaskIds[] = []
   const warmupTasksSize = r.compactCount(3)
-  for (let i = 0; i < warmupTasksSize; i++) warmupTasks.push(readStreamsGroupDescribeResponseTaskIds(r, v))
+  const warmupTasks = r.list<StreamsGroupDescribeResponseTaskIds>(warmupTasksSize)
+  for (let i = 0; i < warmupTasksSize; i++) warmupTasks[i] = readStreamsGroupDescribeResponseTaskIds(r, v)
   r.field = 12
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupDescribeResponseAssignment = { activeTasks, standbyTasks, warmupTasks }
@@ -216,9 +216,9 @@ function readStreamsGroupDescribeResponseTopicInfo(r: Reader, v: number): Stream
   const partitions = view.getInt32(at18)
   const replicationFactor = view.getInt16(at18 + 4)
   r.field = 18
-  let topicConfigs: StreamsGroupDescribeResponseKeyValue[] = []
   const topicConfigsSize = r.compactCount(3)
-  for (let i = 0; i < topicConfigsSize; i++) topicConfigs.push(readStreamsGroupDescribeResponseKeyValue(r, v))
+  const topicConfigs = r.list<StreamsGroupDescribeResponseKeyValue>(topicConfigsSize)
+  for (let i = 0; i < topicConfigsSize; i++) topicConfigs[i] = readStreamsGroupDescribeResponseKeyValue(r, v)
   r.field = 19
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupDescribeResponseTopicInfo = { name, partitions, replicationFactor, topicConfigs }
@@ -230,21 +230,21 @@ function readStreamsGroupDescribeResponseSubtopology(r: Reader, v: number): Stre
   r.field = 20
   const subtopologyId = r.compactString()
   r.field = 21
-  let sourceTopics: string[] = []
   const sourceTopicsSize = r.compactCount(1)
-  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics.push((r.compactString()))
+  const sourceTopics = r.list<string>(sourceTopicsSize)
+  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics[i] = (r.compactString())
   r.field = 22
-  let repartitionSinkTopics: string[] = []
   const repartitionSinkTopicsSize = r.compactCount(1)
-  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics.push((r.compactString()))
+  const repartitionSinkTopics = r.list<string>(repartitionSinkTopicsSize)
+  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics[i] = (r.compactString())
   r.field = 23
-  let stateChangelogTopics: StreamsGroupDescribeResponseTopicInfo[] = []
   const stateChangelogTopicsSize = r.compactCount(9)
-  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics.push(readStreamsGroupDescribeResponseTopicInfo(r, v))
+  const stateChangelogTopics = r.list<StreamsGroupDescribeResponseTopicInfo>(stateChangelogTopicsSize)
+  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics[i] = readStreamsGroupDescribeResponseTopicInfo(r, v)
   r.field = 24
-  let repartitionSourceTopics: StreamsGroupDescribeResponseTopicInfo[] = []
   const repartitionSourceTopicsSize = r.compactCount(9)
-  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics.push(readStreamsGroupDescribeResponseTopicInfo(r, v))
+  const repartitionSourceTopics = r.list<StreamsGroupDescribeResponseTopicInfo>(repartitionSourceTopicsSize)
+  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics[i] = readStreamsGroupDescribeResponseTopicInfo(r, v)
   r.field = 25
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupDescribeResponseSubtopology = { subtopologyId, sourceTopics, repartitionSinkTopics, stateChangelogTopics, repartitionSourceTopics }
@@ -257,10 +257,12 @@ function readStreamsGroupDescribeResponseTopology(r: Reader, v: number): Streams
   r.field = 26
   const epoch = view.getInt32(r.take(4))
   r.field = 27
-  let subtopologies: StreamsGroupDescribeResponseSubtopology[] | null = []
   const subtopologiesSize = r.compactNullableCount(6)
-  if (subtopologiesSize < 0) subtopologies = null
-  else for (let i = 0; i < subtopologiesSize; i++) subtopologies.push(readStreamsGroupDescribeResponseSubtopology(r, v))
+  let subtopologies: StreamsGroupDescribeResponseSubtopology[] | null = null
+  if (subtopologiesSize >= 0) {
+    subtopologies = r.list<StreamsGroupDescribeResponseSubtopology>(subtopologiesSize)
+    for (let i = 0; i < subtopologiesSize; i++) subtopologies[i] = readStreamsGroupDescribeResponseSubtopology(r, v)
+  }
   r.field = 28
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupDescribeResponseTopology = { epoch, subtopologies }
@@ -289,17 +291,17 @@ function readStreamsGroupDescribeResponseMember(r: Reader, v: number): StreamsGr
   r.field = 37
   const userEndpoint = r.presence() ? readStreamsGroupDescribeResponseEndpoint(r, v) : null
   r.field = 38
-  let clientTags: StreamsGroupDescribeResponseKeyValue[] = []
   const clientTagsSize = r.compactCount(3)
-  for (let i = 0; i < clientTagsSize; i++) clientTags.push(readStreamsGroupDescribeResponseKeyValue(r, v))
+  const clientTags = r.list<StreamsGroupDescribeResponseKeyValue>(clientTagsSize)
+  for (let i = 0; i < clientTagsSize; i++) clientTags[i] = readStreamsGroupDescribeResponseKeyValue(r, v)
   r.field = 39
-  let taskOffsets: StreamsGroupDescribeResponseTaskOffset[] = []
   const taskOffsetsSize = r.compactCount(14)
-  for (let i = 0; i < taskOffsetsSize; i++) taskOffsets.push(readStreamsGroupDescribeResponseTaskOffset(r, v))
+  const taskOffsets = r.list<StreamsGroupDescribeResponseTaskOffset>(taskOffsetsSize)
+  for (let i = 0; i < taskOffsetsSize; i++) taskOffsets[i] = readStreamsGroupDescribeResponseTaskOffset(r, v)
   r.field = 40
-  let taskEndOffsets: StreamsGroupDescribeResponseTaskOffset[] = []
   const taskEndOffsetsSize = r.compactCount(14)
-  for (let i = 0; i < taskEndOffsetsSize; i++) taskEndOffsets.push(readStreamsGroupDescribeResponseTaskOffset(r, v))
+  const taskEndOffsets = r.list<StreamsGroupDescribeResponseTaskOffset>(taskEndOffsetsSize)
+  for (let i = 0; i < taskEndOffsetsSize; i++) taskEndOffsets[i] = readStreamsGroupDescribeResponseTaskOffset(r, v)
   r.field = 41
   const assignment = readStreamsGroupDescribeResponseAssignment(r, v)
   r.field = 42
@@ -330,9 +332,9 @@ function readStreamsGroupDescribeResponseGroup(r: Reader, v: number): StreamsGro
   r.field = 50
   const topology = r.presence() ? readStreamsGroupDescribeResponseTopology(r, v) : null
   r.field = 51
-  let members: StreamsGroupDescribeResponseMember[] = []
   const membersSize = r.compactCount(28)
-  for (let i = 0; i < membersSize; i++) members.push(readStreamsGroupDescribeResponseMember(r, v))
+  const members = r.list<StreamsGroupDescribeResponseMember>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readStreamsGroupDescribeResponseMember(r, v)
   r.field = 52
   const authorizedOperations = view.getInt32(r.take(4))
   r.field = 53
@@ -347,9 +349,9 @@ function readStreamsGroupDescribeResponse(r: Reader, v: number): StreamsGroupDes
   r.field = 54
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 55
-  let groups: StreamsGroupDescribeResponseGroup[] = []
   const groupsSize = r.compactCount(20)
-  for (let i = 0; i < groupsSize; i++) groups.push(readStreamsGroupDescribeResponseGroup(r, v))
+  const groups = r.list<StreamsGroupDescribeResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readStreamsGroupDescribeResponseGroup(r, v)
   r.field = 56
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupDescribeResponse = { throttleTimeMs, groups }

@@ -70,10 +70,12 @@ function readDescribeShareGroupOffsetsRequestGroup(r: Reader, v: number): Descri
   r.field = 3
   const groupId = r.compactString()
   r.field = 4
-  let topics: DescribeShareGroupOffsetsRequestTopic[] | null = []
   const topicsSize = r.compactNullableCount(3)
-  if (topicsSize < 0) topics = null
-  else for (let i = 0; i < topicsSize; i++) topics.push(readDescribeShareGroupOffsetsRequestTopic(r, v))
+  let topics: DescribeShareGroupOffsetsRequestTopic[] | null = null
+  if (topicsSize >= 0) {
+    topics = r.list<DescribeShareGroupOffsetsRequestTopic>(topicsSize)
+    for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeShareGroupOffsetsRequestTopic(r, v)
+  }
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: DescribeShareGroupOffsetsRequestGroup = { groupId, topics }
@@ -83,9 +85,9 @@ function readDescribeShareGroupOffsetsRequestGroup(r: Reader, v: number): Descri
 
 function readDescribeShareGroupOffsetsRequest(r: Reader, v: number): DescribeShareGroupOffsetsRequest {
   r.field = 6
-  let groups: DescribeShareGroupOffsetsRequestGroup[] = []
   const groupsSize = r.compactCount(3)
-  for (let i = 0; i < groupsSize; i++) groups.push(readDescribeShareGroupOffsetsRequestGroup(r, v))
+  const groups = r.list<DescribeShareGroupOffsetsRequestGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readDescribeShareGroupOffsetsRequestGroup(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: DescribeShareGroupOffsetsRequest = { groups }
@@ -162,9 +164,9 @@ function readDescribeShareGroupOffsetsResponseTopic(r: Reader, v: number): Descr
   r.field = 6
   const topicId = r.uuidAt(r.take(16))
   r.field = 7
-  let partitions: DescribeShareGroupOffsetsResponsePartition[] = []
   const partitionsSize = r.compactCount(20)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readDescribeShareGroupOffsetsResponsePartition(r, v))
+  const partitions = r.list<DescribeShareGroupOffsetsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readDescribeShareGroupOffsetsResponsePartition(r, v)
   r.field = 8
   const unknownTags = r.unknownTags()
   const decoded: DescribeShareGroupOffsetsResponseTopic = { topicName, topicId, partitions }
@@ -177,9 +179,9 @@ function readDescribeShareGroupOffsetsResponseGroup(r: Reader, v: number): Descr
   r.field = 9
   const groupId = r.compactString()
   r.field = 10
-  let topics: DescribeShareGroupOffsetsResponseTopic[] = []
   const topicsSize = r.compactCount(19)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDescribeShareGroupOffsetsResponseTopic(r, v))
+  const topics = r.list<DescribeShareGroupOffsetsResponseTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDescribeShareGroupOffsetsResponseTopic(r, v)
   r.field = 11
   const errorCode = view.getInt16(r.take(2))
   r.field = 12
@@ -196,9 +198,9 @@ function readDescribeShareGroupOffsetsResponse(r: Reader, v: number): DescribeSh
   r.field = 14
   const throttleTimeMs = view.getInt32(r.take(4))
   r.field = 15
-  let groups: DescribeShareGroupOffsetsResponseGroup[] = []
   const groupsSize = r.compactCount(6)
-  for (let i = 0; i < groupsSize; i++) groups.push(readDescribeShareGroupOffsetsResponseGroup(r, v))
+  const groups = r.list<DescribeShareGroupOffsetsResponseGroup>(groupsSize)
+  for (let i = 0; i < groupsSize; i++) groups[i] = readDescribeShareGroupOffsetsResponseGroup(r, v)
   r.field = 16
   const unknownTags = r.unknownTags()
   const decoded: DescribeShareGroupOffsetsResponse = { throttleTimeMs, groups }

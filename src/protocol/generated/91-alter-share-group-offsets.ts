@@ -62,9 +62,9 @@ function readAlterShareGroupOffsetsRequestTopic(r: Reader, v: number): AlterShar
   r.field = 2
   const topicName = r.compactString()
   r.field = 3
-  let partitions: AlterShareGroupOffsetsRequestPartition[] = []
   const partitionsSize = r.compactCount(13)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readAlterShareGroupOffsetsRequestPartition(r, v))
+  const partitions = r.list<AlterShareGroupOffsetsRequestPartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readAlterShareGroupOffsetsRequestPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: AlterShareGroupOffsetsRequestTopic = { topicName, partitions }
@@ -76,9 +76,9 @@ function readAlterShareGroupOffsetsRequest(r: Reader, v: number): AlterShareGrou
   r.field = 5
   const groupId = r.compactString()
   r.field = 6
-  let topics: AlterShareGroupOffsetsRequestTopic[] = []
   const topicsSize = r.compactCount(3)
-  for (let i = 0; i < topicsSize; i++) topics.push(readAlterShareGroupOffsetsRequestTopic(r, v))
+  const topics = r.list<AlterShareGroupOffsetsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readAlterShareGroupOffsetsRequestTopic(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: AlterShareGroupOffsetsRequest = { groupId, topics }
@@ -141,9 +141,9 @@ function readAlterShareGroupOffsetsResponseTopic(r: Reader, v: number): AlterSha
   r.field = 4
   const topicId = r.uuidAt(r.take(16))
   r.field = 5
-  let partitions: AlterShareGroupOffsetsResponsePartition[] = []
   const partitionsSize = r.compactCount(8)
-  for (let i = 0; i < partitionsSize; i++) partitions.push(readAlterShareGroupOffsetsResponsePartition(r, v))
+  const partitions = r.list<AlterShareGroupOffsetsResponsePartition>(partitionsSize)
+  for (let i = 0; i < partitionsSize; i++) partitions[i] = readAlterShareGroupOffsetsResponsePartition(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: AlterShareGroupOffsetsResponseTopic = { topicName, topicId, partitions }
@@ -160,9 +160,9 @@ function readAlterShareGroupOffsetsResponse(r: Reader, v: number): AlterShareGro
   r.field = 8
   const errorMessage = r.compactNullableString()
   r.field = 9
-  let responses: AlterShareGroupOffsetsResponseTopic[] = []
   const responsesSize = r.compactCount(19)
-  for (let i = 0; i < responsesSize; i++) responses.push(readAlterShareGroupOffsetsResponseTopic(r, v))
+  const responses = r.list<AlterShareGroupOffsetsResponseTopic>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readAlterShareGroupOffsetsResponseTopic(r, v)
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: AlterShareGroupOffsetsResponse = { throttleTimeMs, errorCode, errorMessage, responses }

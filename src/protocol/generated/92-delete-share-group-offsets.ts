@@ -46,9 +46,9 @@ function readDeleteShareGroupOffsetsRequest(r: Reader, v: number): DeleteShareGr
   r.field = 2
   const groupId = r.compactString()
   r.field = 3
-  let topics: DeleteShareGroupOffsetsRequestTopic[] = []
   const topicsSize = r.compactCount(2)
-  for (let i = 0; i < topicsSize; i++) topics.push(readDeleteShareGroupOffsetsRequestTopic(r, v))
+  const topics = r.list<DeleteShareGroupOffsetsRequestTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readDeleteShareGroupOffsetsRequestTopic(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupOffsetsRequest = { groupId, topics }
@@ -103,9 +103,9 @@ function readDeleteShareGroupOffsetsResponse(r: Reader, v: number): DeleteShareG
   r.field = 5
   const errorMessage = r.compactNullableString()
   r.field = 6
-  let responses: DeleteShareGroupOffsetsResponseResult[] = []
   const responsesSize = r.compactCount(21)
-  for (let i = 0; i < responsesSize; i++) responses.push(readDeleteShareGroupOffsetsResponseResult(r, v))
+  const responses = r.list<DeleteShareGroupOffsetsResponseResult>(responsesSize)
+  for (let i = 0; i < responsesSize; i++) responses[i] = readDeleteShareGroupOffsetsResponseResult(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: DeleteShareGroupOffsetsResponse = { throttleTimeMs, errorCode, errorMessage, responses }

@@ -24,9 +24,9 @@ function readConsumerProtocolAssignmentAssignedPartition(r: Reader, _v: number):
 
 function readConsumerProtocolAssignment(r: Reader, v: number): ConsumerProtocolAssignment {
   r.field = 2
-  let assignedPartitions: ConsumerProtocolAssignmentAssignedPartition[] = []
   const assignedPartitionsSize = r.count(6)
-  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions.push(readConsumerProtocolAssignmentAssignedPartition(r, v))
+  const assignedPartitions = r.list<ConsumerProtocolAssignmentAssignedPartition>(assignedPartitionsSize)
+  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions[i] = readConsumerProtocolAssignmentAssignedPartition(r, v)
   r.field = 3
   const userData = r.nullableBytes()
   return { assignedPartitions, userData }

@@ -31,17 +31,17 @@ function readConsumerProtocolSubscriptionOwnedPartition(r: Reader, _v: number): 
 function readConsumerProtocolSubscription(r: Reader, v: number): ConsumerProtocolSubscription {
   const view = r.view
   r.field = 2
-  let topics: string[] = []
   const topicsSize = r.count(2)
-  for (let i = 0; i < topicsSize; i++) topics.push((r.string()))
+  const topics = r.list<string>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = (r.string())
   r.field = 3
   const userData = r.nullableBytes()
   let ownedPartitions: ConsumerProtocolSubscriptionOwnedPartition[] = []
   if (v >= 1) {
     r.field = 4
-    ownedPartitions = []
     const ownedPartitionsSize = r.count(6)
-    for (let i = 0; i < ownedPartitionsSize; i++) ownedPartitions.push(readConsumerProtocolSubscriptionOwnedPartition(r, v))
+    ownedPartitions = r.list<ConsumerProtocolSubscriptionOwnedPartition>(ownedPartitionsSize)
+    for (let i = 0; i < ownedPartitionsSize; i++) ownedPartitions[i] = readConsumerProtocolSubscriptionOwnedPartition(r, v)
   }
   let generationId: number = -1
   if (v >= 2) {

@@ -96,9 +96,9 @@ function readGroupMetadataValue(r: Reader, v: number): GroupMetadataValue {
     currentStateTimestamp = r.int64At(r.take(8))
   }
   r.field = 14
-  let members: GroupMetadataValueMemberMetadata[] = []
   const membersSize = flex ? r.compactCount(15) : r.count(18)
-  for (let i = 0; i < membersSize; i++) members.push(readGroupMetadataValueMemberMetadata(r, v))
+  const members = r.list<GroupMetadataValueMemberMetadata>(membersSize)
+  for (let i = 0; i < membersSize; i++) members[i] = readGroupMetadataValueMemberMetadata(r, v)
   r.field = 15
   const unknownTags = flex ? r.unknownTags() : undefined
   const decoded: GroupMetadataValue = { protocolType, generation, protocol, leader, currentStateTimestamp, members }

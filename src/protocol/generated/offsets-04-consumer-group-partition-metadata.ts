@@ -47,9 +47,9 @@ function readConsumerGroupPartitionMetadataValuePartitionMetadata(r: Reader, _v:
   r.field = 0
   const partition = view.getInt32(r.take(4))
   r.field = 1
-  let racks: string[] = []
   const racksSize = r.compactCount(1)
-  for (let i = 0; i < racksSize; i++) racks.push((r.compactString()))
+  const racks = r.list<string>(racksSize)
+  for (let i = 0; i < racksSize; i++) racks[i] = (r.compactString())
   r.field = 2
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupPartitionMetadataValuePartitionMetadata = { partition, racks }
@@ -66,9 +66,9 @@ function readConsumerGroupPartitionMetadataValueTopic(r: Reader, v: number): Con
   r.field = 5
   const numPartitions = view.getInt32(r.take(4))
   r.field = 6
-  let partitionMetadata: ConsumerGroupPartitionMetadataValuePartitionMetadata[] = []
   const partitionMetadataSize = r.compactCount(6)
-  for (let i = 0; i < partitionMetadataSize; i++) partitionMetadata.push(readConsumerGroupPartitionMetadataValuePartitionMetadata(r, v))
+  const partitionMetadata = r.list<ConsumerGroupPartitionMetadataValuePartitionMetadata>(partitionMetadataSize)
+  for (let i = 0; i < partitionMetadataSize; i++) partitionMetadata[i] = readConsumerGroupPartitionMetadataValuePartitionMetadata(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupPartitionMetadataValueTopic = { topicId, topicName, numPartitions, partitionMetadata }
@@ -78,9 +78,9 @@ function readConsumerGroupPartitionMetadataValueTopic(r: Reader, v: number): Con
 
 function readConsumerGroupPartitionMetadataValue(r: Reader, v: number): ConsumerGroupPartitionMetadataValue {
   r.field = 8
-  let topics: ConsumerGroupPartitionMetadataValueTopic[] = []
   const topicsSize = r.compactCount(23)
-  for (let i = 0; i < topicsSize; i++) topics.push(readConsumerGroupPartitionMetadataValueTopic(r, v))
+  const topics = r.list<ConsumerGroupPartitionMetadataValueTopic>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = readConsumerGroupPartitionMetadataValueTopic(r, v)
   r.field = 9
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupPartitionMetadataValue = { topics }

@@ -71,9 +71,9 @@ function readConsumerGroupMemberMetadataValueClassicMemberMetadata(r: Reader, v:
   r.field = 3
   const sessionTimeoutMs = view.getInt32(r.take(4))
   r.field = 4
-  let supportedProtocols: ConsumerGroupMemberMetadataValueSupportedProtocol[] = []
   const supportedProtocolsSize = r.compactCount(3)
-  for (let i = 0; i < supportedProtocolsSize; i++) supportedProtocols.push(readConsumerGroupMemberMetadataValueSupportedProtocol(r, v))
+  const supportedProtocols = r.list<ConsumerGroupMemberMetadataValueSupportedProtocol>(supportedProtocolsSize)
+  for (let i = 0; i < supportedProtocolsSize; i++) supportedProtocols[i] = readConsumerGroupMemberMetadataValueSupportedProtocol(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupMemberMetadataValueClassicMemberMetadata = { sessionTimeoutMs, supportedProtocols }
@@ -92,9 +92,9 @@ function readConsumerGroupMemberMetadataValue(r: Reader, v: number): ConsumerGro
   r.field = 9
   const clientHost = r.compactString()
   r.field = 10
-  let subscribedTopicNames: string[] = []
   const subscribedTopicNamesSize = r.compactCount(1)
-  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  const subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
   r.field = 11
   const subscribedTopicRegex = r.compactNullableString()
   r.field = 12

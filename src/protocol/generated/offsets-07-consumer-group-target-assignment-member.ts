@@ -53,9 +53,9 @@ function readConsumerGroupTargetAssignmentMemberValueTopicPartition(r: Reader, _
 
 function readConsumerGroupTargetAssignmentMemberValue(r: Reader, v: number): ConsumerGroupTargetAssignmentMemberValue {
   r.field = 3
-  let topicPartitions: ConsumerGroupTargetAssignmentMemberValueTopicPartition[] = []
   const topicPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readConsumerGroupTargetAssignmentMemberValueTopicPartition(r, v))
+  const topicPartitions = r.list<ConsumerGroupTargetAssignmentMemberValueTopicPartition>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readConsumerGroupTargetAssignmentMemberValueTopicPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupTargetAssignmentMemberValue = { topicPartitions }

@@ -59,10 +59,11 @@ function readConsumerGroupCurrentMemberAssignmentValueTopicPartitions(r: Reader,
       case 0: {
         const end = r.tagEnd()
         r.field = 3
-        assignmentEpochs = []
         const assignmentEpochsSize = r.compactNullableCount(4)
-        if (assignmentEpochsSize < 0) assignmentEpochs = null
-        else assignmentEpochs = r.int32s(assignmentEpochsSize)
+        assignmentEpochs = null
+        if (assignmentEpochsSize >= 0) {
+          assignmentEpochs = r.int32s(assignmentEpochsSize)
+        }
         r.closeTag(end)
         break
       }
@@ -84,13 +85,13 @@ function readConsumerGroupCurrentMemberAssignmentValue(r: Reader, v: number): Co
   const previousMemberEpoch = view.getInt32(at5 + 4)
   const state = view.getInt8(at5 + 8)
   r.field = 5
-  let assignedPartitions: ConsumerGroupCurrentMemberAssignmentValueTopicPartitions[] = []
   const assignedPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions.push(readConsumerGroupCurrentMemberAssignmentValueTopicPartitions(r, v))
+  const assignedPartitions = r.list<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions>(assignedPartitionsSize)
+  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions[i] = readConsumerGroupCurrentMemberAssignmentValueTopicPartitions(r, v)
   r.field = 6
-  let partitionsPendingRevocation: ConsumerGroupCurrentMemberAssignmentValueTopicPartitions[] = []
   const partitionsPendingRevocationSize = r.compactCount(18)
-  for (let i = 0; i < partitionsPendingRevocationSize; i++) partitionsPendingRevocation.push(readConsumerGroupCurrentMemberAssignmentValueTopicPartitions(r, v))
+  const partitionsPendingRevocation = r.list<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions>(partitionsPendingRevocationSize)
+  for (let i = 0; i < partitionsPendingRevocationSize; i++) partitionsPendingRevocation[i] = readConsumerGroupCurrentMemberAssignmentValueTopicPartitions(r, v)
   r.field = 7
   const unknownTags = r.unknownTags()
   const decoded: ConsumerGroupCurrentMemberAssignmentValue = { memberEpoch, previousMemberEpoch, state, assignedPartitions, partitionsPendingRevocation }

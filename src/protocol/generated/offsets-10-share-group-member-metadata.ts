@@ -43,9 +43,9 @@ function readShareGroupMemberMetadataValue(r: Reader, _v: number): ShareGroupMem
   r.field = 2
   const clientHost = r.compactString()
   r.field = 3
-  let subscribedTopicNames: string[] = []
   const subscribedTopicNamesSize = r.compactCount(1)
-  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames.push((r.compactString()))
+  const subscribedTopicNames = r.list<string>(subscribedTopicNamesSize)
+  for (let i = 0; i < subscribedTopicNamesSize; i++) subscribedTopicNames[i] = (r.compactString())
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupMemberMetadataValue = { rackId, clientId, clientHost, subscribedTopicNames }

@@ -53,9 +53,9 @@ function readShareGroupTargetAssignmentMemberValueTopicPartition(r: Reader, _v: 
 
 function readShareGroupTargetAssignmentMemberValue(r: Reader, v: number): ShareGroupTargetAssignmentMemberValue {
   r.field = 3
-  let topicPartitions: ShareGroupTargetAssignmentMemberValueTopicPartition[] = []
   const topicPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions.push(readShareGroupTargetAssignmentMemberValueTopicPartition(r, v))
+  const topicPartitions = r.list<ShareGroupTargetAssignmentMemberValueTopicPartition>(topicPartitionsSize)
+  for (let i = 0; i < topicPartitionsSize; i++) topicPartitions[i] = readShareGroupTargetAssignmentMemberValueTopicPartition(r, v)
   r.field = 4
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupTargetAssignmentMemberValue = { topicPartitions }

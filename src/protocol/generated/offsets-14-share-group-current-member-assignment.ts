@@ -62,9 +62,9 @@ function readShareGroupCurrentMemberAssignmentValue(r: Reader, v: number): Share
   const previousMemberEpoch = view.getInt32(at4 + 4)
   const state = view.getInt8(at4 + 8)
   r.field = 4
-  let assignedPartitions: ShareGroupCurrentMemberAssignmentValueTopicPartitions[] = []
   const assignedPartitionsSize = r.compactCount(18)
-  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions.push(readShareGroupCurrentMemberAssignmentValueTopicPartitions(r, v))
+  const assignedPartitions = r.list<ShareGroupCurrentMemberAssignmentValueTopicPartitions>(assignedPartitionsSize)
+  for (let i = 0; i < assignedPartitionsSize; i++) assignedPartitions[i] = readShareGroupCurrentMemberAssignmentValueTopicPartitions(r, v)
   r.field = 5
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupCurrentMemberAssignmentValue = { memberEpoch, previousMemberEpoch, state, assignedPartitions }

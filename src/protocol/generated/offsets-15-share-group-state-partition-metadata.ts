@@ -71,17 +71,17 @@ function readShareGroupStatePartitionMetadataValueTopicInfo(r: Reader, _v: numbe
 
 function readShareGroupStatePartitionMetadataValue(r: Reader, v: number): ShareGroupStatePartitionMetadataValue {
   r.field = 7
-  let initializingTopics: ShareGroupStatePartitionMetadataValueTopicPartitionsInfo[] = []
   const initializingTopicsSize = r.compactCount(19)
-  for (let i = 0; i < initializingTopicsSize; i++) initializingTopics.push(readShareGroupStatePartitionMetadataValueTopicPartitionsInfo(r, v))
+  const initializingTopics = r.list<ShareGroupStatePartitionMetadataValueTopicPartitionsInfo>(initializingTopicsSize)
+  for (let i = 0; i < initializingTopicsSize; i++) initializingTopics[i] = readShareGroupStatePartitionMetadataValueTopicPartitionsInfo(r, v)
   r.field = 8
-  let initializedTopics: ShareGroupStatePartitionMetadataValueTopicPartitionsInfo[] = []
   const initializedTopicsSize = r.compactCount(19)
-  for (let i = 0; i < initializedTopicsSize; i++) initializedTopics.push(readShareGroupStatePartitionMetadataValueTopicPartitionsInfo(r, v))
+  const initializedTopics = r.list<ShareGroupStatePartitionMetadataValueTopicPartitionsInfo>(initializedTopicsSize)
+  for (let i = 0; i < initializedTopicsSize; i++) initializedTopics[i] = readShareGroupStatePartitionMetadataValueTopicPartitionsInfo(r, v)
   r.field = 9
-  let deletingTopics: ShareGroupStatePartitionMetadataValueTopicInfo[] = []
   const deletingTopicsSize = r.compactCount(18)
-  for (let i = 0; i < deletingTopicsSize; i++) deletingTopics.push(readShareGroupStatePartitionMetadataValueTopicInfo(r, v))
+  const deletingTopics = r.list<ShareGroupStatePartitionMetadataValueTopicInfo>(deletingTopicsSize)
+  for (let i = 0; i < deletingTopicsSize; i++) deletingTopics[i] = readShareGroupStatePartitionMetadataValueTopicInfo(r, v)
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: ShareGroupStatePartitionMetadataValue = { initializingTopics, initializedTopics, deletingTopics }

@@ -36,9 +36,9 @@ function writeConsumerGroupRegularExpressionKey(w: Writer, s: Draft<ConsumerGrou
 
 function readConsumerGroupRegularExpressionValue(r: Reader, _v: number): ConsumerGroupRegularExpressionValue {
   r.field = 0
-  let topics: string[] = []
   const topicsSize = r.compactCount(1)
-  for (let i = 0; i < topicsSize; i++) topics.push((r.compactString()))
+  const topics = r.list<string>(topicsSize)
+  for (let i = 0; i < topicsSize; i++) topics[i] = (r.compactString())
   r.field = 1
   const at2 = r.take(16)
   const version = r.int64At(at2)

@@ -73,10 +73,12 @@ function readStreamsGroupMetadataValue(r: Reader, v: number): StreamsGroupMetada
       case 1: {
         const end = r.tagEnd()
         r.field = 6
-        lastAssignmentConfigs = []
         const lastAssignmentConfigsSize = r.compactNullableCount(3)
-        if (lastAssignmentConfigsSize < 0) lastAssignmentConfigs = null
-        else for (let i = 0; i < lastAssignmentConfigsSize; i++) lastAssignmentConfigs.push(readStreamsGroupMetadataValueLastAssignmentConfig(r, v))
+        lastAssignmentConfigs = null
+        if (lastAssignmentConfigsSize >= 0) {
+          lastAssignmentConfigs = r.list<StreamsGroupMetadataValueLastAssignmentConfig>(lastAssignmentConfigsSize)
+          for (let i = 0; i < lastAssignmentConfigsSize; i++) lastAssignmentConfigs[i] = readStreamsGroupMetadataValueLastAssignmentConfig(r, v)
+        }
         r.closeTag(end)
         break
       }

@@ -97,9 +97,9 @@ function readStreamsGroupMemberMetadataValue(r: Reader, v: number): StreamsGroup
   r.field = 12
   const userEndpoint = r.presence() ? readStreamsGroupMemberMetadataValueEndpoint(r, v) : null
   r.field = 13
-  let clientTags: StreamsGroupMemberMetadataValueKeyValue[] = []
   const clientTagsSize = r.compactCount(3)
-  for (let i = 0; i < clientTagsSize; i++) clientTags.push(readStreamsGroupMemberMetadataValueKeyValue(r, v))
+  const clientTags = r.list<StreamsGroupMemberMetadataValueKeyValue>(clientTagsSize)
+  for (let i = 0; i < clientTagsSize; i++) clientTags[i] = readStreamsGroupMemberMetadataValueKeyValue(r, v)
   r.field = 14
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupMemberMetadataValue = { instanceId, rackId, clientId, clientHost, rebalanceTimeoutMs, topologyEpoch, processId, userEndpoint, clientTags }

@@ -54,17 +54,17 @@ function readStreamsGroupTargetAssignmentMemberValueTaskIds(r: Reader, _v: numbe
 
 function readStreamsGroupTargetAssignmentMemberValue(r: Reader, v: number): StreamsGroupTargetAssignmentMemberValue {
   r.field = 3
-  let activeTasks: StreamsGroupTargetAssignmentMemberValueTaskIds[] = []
   const activeTasksSize = r.compactCount(3)
-  for (let i = 0; i < activeTasksSize; i++) activeTasks.push(readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v))
+  const activeTasks = r.list<StreamsGroupTargetAssignmentMemberValueTaskIds>(activeTasksSize)
+  for (let i = 0; i < activeTasksSize; i++) activeTasks[i] = readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v)
   r.field = 4
-  let standbyTasks: StreamsGroupTargetAssignmentMemberValueTaskIds[] = []
   const standbyTasksSize = r.compactCount(3)
-  for (let i = 0; i < standbyTasksSize; i++) standbyTasks.push(readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v))
+  const standbyTasks = r.list<StreamsGroupTargetAssignmentMemberValueTaskIds>(standbyTasksSize)
+  for (let i = 0; i < standbyTasksSize; i++) standbyTasks[i] = readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v)
   r.field = 5
-  let warmupTasks: StreamsGroupTargetAssignmentMemberValueTaskIds[] = []
   const warmupTasksSize = r.compactCount(3)
-  for (let i = 0; i < warmupTasksSize; i++) warmupTasks.push(readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v))
+  const warmupTasks = r.list<StreamsGroupTargetAssignmentMemberValueTaskIds>(warmupTasksSize)
+  for (let i = 0; i < warmupTasksSize; i++) warmupTasks[i] = readStreamsGroupTargetAssignmentMemberValueTaskIds(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupTargetAssignmentMemberValue = { activeTasks, standbyTasks, warmupTasks }

@@ -62,10 +62,11 @@ function readStreamsGroupCurrentMemberAssignmentValueTaskIds(r: Reader, _v: numb
       case 0: {
         const end = r.tagEnd()
         r.field = 3
-        assignmentEpochs = []
         const assignmentEpochsSize = r.compactNullableCount(4)
-        if (assignmentEpochsSize < 0) assignmentEpochs = null
-        else assignmentEpochs = r.int32s(assignmentEpochsSize)
+        assignmentEpochs = null
+        if (assignmentEpochsSize >= 0) {
+          assignmentEpochs = r.int32s(assignmentEpochsSize)
+        }
         r.closeTag(end)
         break
       }
@@ -87,29 +88,29 @@ function readStreamsGroupCurrentMemberAssignmentValue(r: Reader, v: number): Str
   const previousMemberEpoch = view.getInt32(at5 + 4)
   const state = view.getInt8(at5 + 8)
   r.field = 5
-  let activeTasks: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const activeTasksSize = r.compactCount(3)
-  for (let i = 0; i < activeTasksSize; i++) activeTasks.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const activeTasks = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(activeTasksSize)
+  for (let i = 0; i < activeTasksSize; i++) activeTasks[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 6
-  let standbyTasks: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const standbyTasksSize = r.compactCount(3)
-  for (let i = 0; i < standbyTasksSize; i++) standbyTasks.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const standbyTasks = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(standbyTasksSize)
+  for (let i = 0; i < standbyTasksSize; i++) standbyTasks[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 7
-  let warmupTasks: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const warmupTasksSize = r.compactCount(3)
-  for (let i = 0; i < warmupTasksSize; i++) warmupTasks.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const warmupTasks = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(warmupTasksSize)
+  for (let i = 0; i < warmupTasksSize; i++) warmupTasks[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 8
-  let activeTasksPendingRevocation: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const activeTasksPendingRevocationSize = r.compactCount(3)
-  for (let i = 0; i < activeTasksPendingRevocationSize; i++) activeTasksPendingRevocation.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const activeTasksPendingRevocation = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(activeTasksPendingRevocationSize)
+  for (let i = 0; i < activeTasksPendingRevocationSize; i++) activeTasksPendingRevocation[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 9
-  let standbyTasksPendingRevocation: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const standbyTasksPendingRevocationSize = r.compactCount(3)
-  for (let i = 0; i < standbyTasksPendingRevocationSize; i++) standbyTasksPendingRevocation.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const standbyTasksPendingRevocation = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(standbyTasksPendingRevocationSize)
+  for (let i = 0; i < standbyTasksPendingRevocationSize; i++) standbyTasksPendingRevocation[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 10
-  let warmupTasksPendingRevocation: StreamsGroupCurrentMemberAssignmentValueTaskIds[] = []
   const warmupTasksPendingRevocationSize = r.compactCount(3)
-  for (let i = 0; i < warmupTasksPendingRevocationSize; i++) warmupTasksPendingRevocation.push(readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v))
+  const warmupTasksPendingRevocation = r.list<StreamsGroupCurrentMemberAssignmentValueTaskIds>(warmupTasksPendingRevocationSize)
+  for (let i = 0; i < warmupTasksPendingRevocationSize; i++) warmupTasksPendingRevocation[i] = readStreamsGroupCurrentMemberAssignmentValueTaskIds(r, v)
   r.field = 11
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupCurrentMemberAssignmentValue = { memberEpoch, previousMemberEpoch, state, activeTasks, standbyTasks, warmupTasks, activeTasksPendingRevocation, standbyTasksPendingRevocation, warmupTasksPendingRevocation }

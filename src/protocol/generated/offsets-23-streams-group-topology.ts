@@ -81,9 +81,9 @@ function readStreamsGroupTopologyValueTopicInfo(r: Reader, v: number): StreamsGr
   const partitions = view.getInt32(at5)
   const replicationFactor = view.getInt16(at5 + 4)
   r.field = 5
-  let topicConfigs: StreamsGroupTopologyValueTopicConfig[] = []
   const topicConfigsSize = r.compactCount(3)
-  for (let i = 0; i < topicConfigsSize; i++) topicConfigs.push(readStreamsGroupTopologyValueTopicConfig(r, v))
+  const topicConfigs = r.list<StreamsGroupTopologyValueTopicConfig>(topicConfigsSize)
+  for (let i = 0; i < topicConfigsSize; i++) topicConfigs[i] = readStreamsGroupTopologyValueTopicConfig(r, v)
   r.field = 6
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupTopologyValueTopicInfo = { name, partitions, replicationFactor, topicConfigs }
@@ -93,17 +93,17 @@ function readStreamsGroupTopologyValueTopicInfo(r: Reader, v: number): StreamsGr
 
 function readStreamsGroupTopologyValueCopartitionGroup(r: Reader, _v: number): StreamsGroupTopologyValueCopartitionGroup {
   r.field = 7
-  let sourceTopics: number[] = []
   const sourceTopicsSize = r.compactCount(2)
-  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics.push((r.int16()))
+  const sourceTopics = r.list<number>(sourceTopicsSize)
+  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics[i] = (r.int16())
   r.field = 8
-  let sourceTopicRegex: number[] = []
   const sourceTopicRegexSize = r.compactCount(2)
-  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex.push((r.int16()))
+  const sourceTopicRegex = r.list<number>(sourceTopicRegexSize)
+  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex[i] = (r.int16())
   r.field = 9
-  let repartitionSourceTopics: number[] = []
   const repartitionSourceTopicsSize = r.compactCount(2)
-  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics.push((r.int16()))
+  const repartitionSourceTopics = r.list<number>(repartitionSourceTopicsSize)
+  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics[i] = (r.int16())
   r.field = 10
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupTopologyValueCopartitionGroup = { sourceTopics, sourceTopicRegex, repartitionSourceTopics }
@@ -115,29 +115,29 @@ function readStreamsGroupTopologyValueSubtopology(r: Reader, v: number): Streams
   r.field = 11
   const subtopologyId = r.compactString()
   r.field = 12
-  let sourceTopics: string[] = []
   const sourceTopicsSize = r.compactCount(1)
-  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics.push((r.compactString()))
+  const sourceTopics = r.list<string>(sourceTopicsSize)
+  for (let i = 0; i < sourceTopicsSize; i++) sourceTopics[i] = (r.compactString())
   r.field = 13
-  let sourceTopicRegex: string[] = []
   const sourceTopicRegexSize = r.compactCount(1)
-  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex.push((r.compactString()))
+  const sourceTopicRegex = r.list<string>(sourceTopicRegexSize)
+  for (let i = 0; i < sourceTopicRegexSize; i++) sourceTopicRegex[i] = (r.compactString())
   r.field = 14
-  let stateChangelogTopics: StreamsGroupTopologyValueTopicInfo[] = []
   const stateChangelogTopicsSize = r.compactCount(9)
-  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics.push(readStreamsGroupTopologyValueTopicInfo(r, v))
+  const stateChangelogTopics = r.list<StreamsGroupTopologyValueTopicInfo>(stateChangelogTopicsSize)
+  for (let i = 0; i < stateChangelogTopicsSize; i++) stateChangelogTopics[i] = readStreamsGroupTopologyValueTopicInfo(r, v)
   r.field = 15
-  let repartitionSinkTopics: string[] = []
   const repartitionSinkTopicsSize = r.compactCount(1)
-  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics.push((r.compactString()))
+  const repartitionSinkTopics = r.list<string>(repartitionSinkTopicsSize)
+  for (let i = 0; i < repartitionSinkTopicsSize; i++) repartitionSinkTopics[i] = (r.compactString())
   r.field = 16
-  let repartitionSourceTopics: StreamsGroupTopologyValueTopicInfo[] = []
   const repartitionSourceTopicsSize = r.compactCount(9)
-  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics.push(readStreamsGroupTopologyValueTopicInfo(r, v))
+  const repartitionSourceTopics = r.list<StreamsGroupTopologyValueTopicInfo>(repartitionSourceTopicsSize)
+  for (let i = 0; i < repartitionSourceTopicsSize; i++) repartitionSourceTopics[i] = readStreamsGroupTopologyValueTopicInfo(r, v)
   r.field = 17
-  let copartitionGroups: StreamsGroupTopologyValueCopartitionGroup[] = []
   const copartitionGroupsSize = r.compactCount(4)
-  for (let i = 0; i < copartitionGroupsSize; i++) copartitionGroups.push(readStreamsGroupTopologyValueCopartitionGroup(r, v))
+  const copartitionGroups = r.list<StreamsGroupTopologyValueCopartitionGroup>(copartitionGroupsSize)
+  for (let i = 0; i < copartitionGroupsSize; i++) copartitionGroups[i] = readStreamsGroupTopologyValueCopartitionGroup(r, v)
   r.field = 18
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupTopologyValueSubtopology = { subtopologyId, sourceTopics, sourceTopicRegex, stateChangelogTopics, repartitionSinkTopics, repartitionSourceTopics, copartitionGroups }
@@ -150,9 +150,9 @@ function readStreamsGroupTopologyValue(r: Reader, v: number): StreamsGroupTopolo
   r.field = 19
   const epoch = view.getInt32(r.take(4))
   r.field = 20
-  let subtopologies: StreamsGroupTopologyValueSubtopology[] = []
   const subtopologiesSize = r.compactCount(8)
-  for (let i = 0; i < subtopologiesSize; i++) subtopologies.push(readStreamsGroupTopologyValueSubtopology(r, v))
+  const subtopologies = r.list<StreamsGroupTopologyValueSubtopology>(subtopologiesSize)
+  for (let i = 0; i < subtopologiesSize; i++) subtopologies[i] = readStreamsGroupTopologyValueSubtopology(r, v)
   r.field = 21
   const unknownTags = r.unknownTags()
   const decoded: StreamsGroupTopologyValue = { epoch, subtopologies }

@@ -70,10 +70,12 @@ function readTransactionLogValue(r: Reader, v: number): TransactionLogValue {
   const transactionTimeoutMs = view.getInt32(at4 + 10)
   const transactionStatus = view.getInt8(at4 + 14)
   r.field = 4
-  let transactionPartitions: TransactionLogValueTransactionPartition[] | null = []
   const transactionPartitionsSize = flex ? r.compactNullableCount(3) : r.nullableCount(6)
-  if (transactionPartitionsSize < 0) transactionPartitions = null
-  else for (let i = 0; i < transactionPartitionsSize; i++) transactionPartitions.push(readTransactionLogValueTransactionPartition(r, v))
+  let transactionPartitions: TransactionLogValueTransactionPartition[] | null = null
+  if (transactionPartitionsSize >= 0) {
+    transactionPartitions = r.list<TransactionLogValueTransactionPartition>(transactionPartitionsSize)
+    for (let i = 0; i < transactionPartitionsSize; i++) transactionPartitions[i] = readTransactionLogValueTransactionPartition(r, v)
+  }
   r.field = 5
   const at6 = r.take(16)
   const transactionLastUpdateTimestampMs = r.int64At(at6)
