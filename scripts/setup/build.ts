@@ -23,9 +23,7 @@ export async function builtMain(say: (line: string) => void = () => {}): Promise
     key: hash.digest('hex'),
     build: async () => {
       say('building (about 10 s)')
-      await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
-        cwd: root,
-      })
+      await run('npm', ['run', '--silent', 'build'], { cwd: root })
     },
   })
   return main
