@@ -36,6 +36,8 @@ export interface BrokersOptions {
 const METADATA_VERSION = 4
 const firstRetryMs = 100
 const lastRetryMs = 5000
+const waitedForMs = 500
+const portMax = 65_535
 
 interface Waiter {
   readonly nodeId: number
@@ -111,6 +113,7 @@ export class Brokers {
   learn(brokers: readonly Broker[]): void {
     const fresh: number[] = []
     for (const { nodeId, host, port } of brokers) {
+      if (nodeId < 0 || host === '' || port < 1 || port > portMax) continue // nobody could dial it
       const before = this.known.get(nodeId)
       if (before?.host === host && before.port === port) continue
       this.known.set(nodeId, { host, port })
@@ -147,8 +150,13 @@ export class Brokers {
     }
     this.asking = false
     if (this.stopped) return
-    const wait = this.problem === undefined ? this.options.refreshMs : this.retryMs
-    this.timer = this.options.runtime.timer(wait, () => void this.refresh())
+    this.timer = this.options.runtime.timer(this.nextMs(), () => void this.refresh())
+  }
+
+  /** When to ask again: soon where clients wait for a broker that the cluster has not named yet. */
+  private nextMs(): number {
+    if (this.problem !== undefined) return this.retryMs
+    return this.waiters.length > 0 ? Math.min(waitedForMs, this.options.refreshMs) : this.options.refreshMs
   }
 
   private fail(error: Error): void {

@@ -20,16 +20,20 @@ interface Entry extends Instance {
   /** The loopback address that stands for it, where the listener gives one. */
   readonly address: string | undefined
   readonly former: Map<string, Set<string>>
+  readonly held: Set<InstanceConnection>
   goneAt: number
 }
 
 /** How long an instance without connections is remembered: clients drop idle connections after 9 to 10 minutes. */
 const forgetAfterMs = 15 * 60_000
+/** How often those that are gone are looked for, at most: a walk over all of them. */
+const forgetEveryMs = 10_000
 
 export class Instances implements InstanceRegistry {
   private readonly options: InstancesOptions
   private readonly entries = new Map<string, Entry>()
   private sequence = 0
+  private forgetAt = 0
 
   constructor(options: InstancesOptions) {
     this.options = options
@@ -37,7 +41,7 @@ export class Instances implements InstanceRegistry {
 
   /** Every instance that has a connection or had one lately. */
   all(): readonly Instance[] {
-    this.forget()
+    this.forgetGone()
     return [...new Set(this.entries.values())]
   }
 
@@ -51,7 +55,7 @@ export class Instances implements InstanceRegistry {
     // A token is adopted even if it is unknown: the process may have been restarted since it was given out.
     const address = isToken(connection.localAddress) ? connection.localAddress : this.freshAddress(connection.listener)
     const entry = this.find(`${connection.listener}|${address}`, connection, address)
-    entry.connections++
+    hold(entry, connection)
     return entry
   }
 
@@ -64,15 +68,19 @@ export class Instances implements InstanceRegistry {
     const key = `${connection.listener}|${connection.remoteAddress}|${clientId ?? ''}`
     const entry = this.find(key, connection, undefined)
     entry.clientId = clientId
-    entry.connections++
+    hold(entry, connection)
     return entry
   }
 
   closed(connection: InstanceConnection): void {
     const entry = connection.instance as Entry | undefined
     if (entry === undefined) return
-    entry.connections--
-    if (entry.connections === 0) entry.goneAt = this.options.runtime.now()
+    entry.held.delete(connection)
+    entry.connections = entry.held.size
+    if (entry.connections > 0) return
+    entry.goneAt = this.options.runtime.now()
+    // A probe that only connected leaves nothing behind.
+    if (entry.clientId === null && entry.memberships.size === 0) this.entries.delete(entry.key)
   }
 
   /** A group request named its member. */
@@ -118,13 +126,18 @@ export class Instances implements InstanceRegistry {
   /** The same member id on two addresses of one listener: the client bootstrapped twice and is one instance. */
   private merge(connection: InstanceConnection, peek: GroupPeek): void {
     const mine = connection.instance as Entry
-    if (mine.address === undefined) return
+    if (mine.address === undefined || mine.memberships.get(peek.groupId)?.memberId === peek.memberId) return
     for (const other of this.entries.values()) {
       if (other === mine || other.address === undefined || other.source !== mine.source) continue
       if (other.memberships.get(peek.groupId)?.memberId !== peek.memberId) continue
-      other.connections += mine.connections
-      this.entries.set(mine.key, other)
-      connection.instance = other
+      for (const each of mine.held) {
+        each.instance = other
+        hold(other, each)
+      }
+      for (const [groupId, membership] of mine.memberships)
+        if (!other.memberships.has(groupId)) other.memberships.set(groupId, membership)
+      other.ambiguous ||= mine.ambiguous
+      for (const [key, entry] of this.entries) if (entry === mine) this.entries.set(key, other)
       return
     }
   }
@@ -132,7 +145,7 @@ export class Instances implements InstanceRegistry {
   private find(key: string, connection: InstanceConnection, address: string | undefined): Entry {
     let entry = this.entries.get(key)
     if (entry === undefined) {
-      this.forget()
+      if (this.options.runtime.now() >= this.forgetAt) this.forgetGone()
       entry = {
         id: `${++this.sequence}`,
         key,
@@ -146,6 +159,7 @@ export class Instances implements InstanceRegistry {
         former: new Map(),
         ambiguous: false,
         connections: 0,
+        held: new Set(),
         goneAt: 0,
       }
       this.entries.set(key, entry)
@@ -160,9 +174,15 @@ export class Instances implements InstanceRegistry {
     }
   }
 
-  private forget(): void {
-    const before = this.options.runtime.now() - forgetAfterMs
+  private forgetGone(): void {
+    const now = this.options.runtime.now()
+    this.forgetAt = now + forgetEveryMs
     for (const [key, entry] of this.entries)
-      if (entry.connections === 0 && entry.goneAt > 0 && entry.goneAt < before) this.entries.delete(key)
+      if (entry.connections === 0 && entry.goneAt < now - forgetAfterMs) this.entries.delete(key)
   }
+}
+
+function hold(entry: Entry, connection: InstanceConnection): void {
+  entry.held.add(connection)
+  entry.connections = entry.held.size
 }

@@ -10,6 +10,9 @@ import type { Log } from '../telemetry/log.ts'
 
 export type Accept = (listener: ListenerConfig, nodeId: number, socket: Socket) => SocketHandler | undefined
 
+/** A port that could not be had is tried again when its broker is next named, but not more often than this. */
+const RETRY_MS = 5000
+
 /** The bootstrap address's place among the node ids. */
 export const BOOTSTRAP = -1
 
@@ -21,7 +24,8 @@ export class Ports {
   /** `listener|node id` → its listening socket, or the attempt to get it. */
   private readonly bound = new Map<string, Listener>()
   private readonly attempts = new Map<string, Promise<void>>()
-  private readonly failed = new Set<string>()
+  /** Ports that could not be had while we run, and when it is worth trying again. */
+  private readonly failed = new Map<string, number>()
   private closed = false
 
   constructor(runtime: Runtime, log: Log, listeners: readonly ListenerConfig[], accept: Accept) {
@@ -45,6 +49,11 @@ export class Ports {
     return portOf(listener, nodeId) <= 65_535 && !this.failed.has(`${listener.name}|${nodeId}`)
   }
 
+  private mayTry(listener: ListenerConfig, nodeId: number): boolean {
+    const againAt = this.failed.get(`${listener.name}|${nodeId}`) ?? 0
+    return portOf(listener, nodeId) <= 65_535 && this.runtime.now() >= againAt
+  }
+
   /** Every (listener, node id) that is bound. */
   all(): { listener: ListenerConfig; nodeId: number }[] {
     return this.listeners.flatMap((listener) =>
@@ -60,7 +69,7 @@ export class Ports {
     let missing: Promise<void>[] | undefined
     for (const listener of this.listeners)
       for (const nodeId of nodeIds) {
-        if (nodeId < 0 || this.isBound(listener.name, nodeId) || !this.canServe(listener, nodeId)) continue
+        if (nodeId < 0 || this.isBound(listener.name, nodeId) || !this.mayTry(listener, nodeId)) continue
         ;(missing ??= []).push(this.bindLate(listener, nodeId))
       }
     return missing === undefined ? undefined : Promise.all(missing).then(() => undefined)
@@ -78,9 +87,11 @@ export class Ports {
     const key = `${listener.name}|${nodeId}`
     try {
       await this.bind(listener, nodeId)
+      this.failed.delete(key)
     } catch (error) {
       if (!this.failed.has(key)) this.log.error({ listener: listener.name, node: nodeId }, (error as Error).message)
-      this.failed.add(key)
+      this.failed.set(key, this.runtime.now() + RETRY_MS)
+      this.attempts.delete(key)
     }
   }
 

@@ -34,9 +34,11 @@ export class ApiVersionsEditor implements Handler {
     if (response === undefined) return undefined
     const bodyAt = response.at + 8
     // A broker that does not know the version answers in version 0.
-    const version = response.bytes.readInt16BE(bodyAt) === errorCodes.UNSUPPORTED_VERSION ? 0 : apiVersion
+    const reader = new Reader(response.bytes, bodyAt, response.at + response.total)
     try {
-      const broker = api.decodeResponse(new Reader(response.bytes, bodyAt, response.at + response.total), version)
+      const version = reader.int16() === errorCodes.UNSUPPORTED_VERSION ? 0 : apiVersion
+      reader.at = bodyAt
+      const broker = api.decodeResponse(reader, version)
       exchange.response = frameOf(frameBody((writer) => api.encodeResponse(writer, intersect(broker), version)))
       return undefined
     } catch (error) {

@@ -17,7 +17,8 @@ const featureApis: Readonly<Record<string, number>> = {
 export function intersect(broker: ApiVersionsResponse): ApiVersionsResponse {
   const apiKeysShown = broker.apiKeys.flatMap((range) => {
     const known = apiByKey(range.apiKey)
-    if (known?.client !== true || range.minVersion > known.maxVersion) return []
+    if (known?.client !== true) return []
+    if (range.minVersion > known.maxVersion || range.maxVersion < known.minVersion) return []
     return [{ ...range, maxVersion: Math.min(range.maxVersion, known.maxVersion) }]
   })
   const shown = new Set(apiKeysShown.map((range) => range.apiKey))

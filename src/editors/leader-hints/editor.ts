@@ -45,7 +45,10 @@ export class LeaderHintsEditor implements Handler {
     const bodyAt = bodyStart(exchange, response)
     const tailAt = bodyAt < 0 ? end : walker.walk(response.bytes, bodyAt, end)
     this.count(exchange, walker)
-    if (!carriesAddresses(apiKey, apiVersion)) return undefined
+    if (!carriesAddresses(apiKey, apiVersion)) {
+      if (!walker.done) exchange.connection.context.meter.undecodable(apiKey, apiVersion)
+      return undefined
+    }
     if (!walker.done || tailAt >= end) return malformed(exchange)
     if (response.bytes[tailAt] === 0) return undefined // no tagged fields
     return this.splice(exchange, response, tailAt, end)
@@ -87,24 +90,27 @@ export class LeaderHintsEditor implements Handler {
     const reader = new Reader(data)
     const writer = new Writer(data.length + 64)
     const seen: KnownBroker[] = []
-    const nodes = reader.compactCount(11)
-    const kept: Buffer[] = []
-    for (let i = 0; i < nodes; i++) {
-      const broker = { nodeId: reader.int32(), host: reader.compactString(), port: reader.int32() }
-      seen.push(broker)
+    const rests: Buffer[] = []
+    for (let left = reader.compactCount(11); left > 0; left--) {
+      seen.push({ nodeId: reader.int32(), host: reader.compactString(), port: reader.int32() })
       const restAt = reader.at
-      reader.compactNullableString()
+      reader.compactNullableString() // rack
       reader.skipTags()
+      rests.push(data.subarray(restAt, reader.at))
+    }
+    reader.expectEnd()
+    this.binding = this.addresses.learn(seen)
+    const kept: Buffer[] = []
+    for (const [i, broker] of seen.entries()) {
       const address = this.addresses.advertised(exchange.connection, broker.nodeId)
       if (address === undefined) continue
       writer.reset()
       writer.int32(broker.nodeId)
       writer.compactString(address.host)
       writer.int32(address.port)
-      writer.raw(data.subarray(restAt, reader.at))
+      writer.raw(rests[i] ?? nothing)
       kept.push(Buffer.from(writer.finish()))
     }
-    this.binding = this.addresses.learn(seen)
     writer.reset()
     writer.uvarint(kept.length + 1)
     for (const node of kept) writer.raw(node)
@@ -185,7 +191,11 @@ class TailScanner implements Scanner {
 
   finish(tail: Buffer): void {
     this.editor.count(this.exchange, this.walker)
-    if (!this.hints) return
+    if (!this.hints) {
+      const { apiKey, apiVersion, connection } = this.exchange
+      if (!this.walker.done) connection.context.meter.undecodable(apiKey, apiVersion)
+      return
+    }
     const verdict =
       this.walker.done && tail.length > 0 && this.held <= TAIL_BYTES_MAX ? this.patch(tail) : malformed(this.exchange)
     if (verdict?.kind === 'close') this.exchange.connection.close(verdict.reason, verdict.detail)
@@ -198,7 +208,7 @@ class TailScanner implements Scanner {
       if (rewritten === undefined) return undefined
       void binding?.catch(() => undefined)
       if (rewritten.length === tail.length && binding === undefined) rewritten.copy(tail)
-      else hide(tail)
+      else if (!hide(tail)) return malformed(this.exchange)
       return undefined
     } catch (error) {
       if (error instanceof ProtocolError) return malformed(this.exchange)
@@ -207,9 +217,16 @@ class TailScanner implements Scanner {
   }
 }
 
-/** Turns tag 0 into one that clients skip. */
-function hide(tail: Buffer): void {
+/**
+ * Turns tag 0 into one that clients skip.
+ * @returns false where it is not the first and of one byte, as brokers write it
+ */
+function hide(tail: Buffer): boolean {
   const reader = new Reader(tail)
   reader.uvarint()
-  if (tail[reader.at] === NODE_ENDPOINTS_TAG) tail[reader.at] = UNUSED_TAG
+  if (tail[reader.at] !== NODE_ENDPOINTS_TAG) return false
+  tail[reader.at] = UNUSED_TAG
+  return true
 }
+
+const nothing = Buffer.alloc(0)

@@ -8,6 +8,9 @@ import type { Writer } from '../../protocol/writer.ts'
 import type { Target } from '../../pipeline/connection.ts'
 import type { KnownBroker } from '../addresses.ts'
 
+/** Endpoint type in DescribeCluster v1+. */
+const CONTROLLERS = 2
+
 /** A broker in an answer, and where the fields behind its port (rack, flags, tags) lie. */
 export interface ListedBroker extends KnownBroker {
   readonly restFrom: number
@@ -20,10 +23,17 @@ export interface BrokerList {
   readonly to: number
   readonly flexible: boolean
   readonly brokers: readonly ListedBroker[]
+  /** These are the controllers' own addresses (KIP-919): of no use to clients of brokers, and nothing to learn from. */
+  readonly controllers: boolean
 }
 
 /** Reads a list of brokers at the reader's position; `skipRest` passes over what follows each port. */
-export function readBrokerList(reader: Reader, flexible: boolean, skipRest: () => void): BrokerList {
+export function readBrokerList(
+  reader: Reader,
+  flexible: boolean,
+  skipRest: () => void,
+  controllers = false,
+): BrokerList {
   const from = reader.at
   const count = flexible ? reader.compactCount(10) : reader.count(10)
   const brokers: ListedBroker[] = []
@@ -35,7 +45,7 @@ export function readBrokerList(reader: Reader, flexible: boolean, skipRest: () =
     skipRest()
     brokers.push({ nodeId, host, port, restFrom, restTo: reader.at })
   }
-  return { from, to: reader.at, flexible, brokers }
+  return { from, to: reader.at, flexible, brokers, controllers }
 }
 
 /** Writes the list with other addresses; a broker without one is left out. */
@@ -75,14 +85,15 @@ export function clusterBrokers(reader: Reader, version: number): BrokerList {
   reader.int32() // throttle time
   reader.int16() // error
   reader.compactNullableString()
-  if (version >= 1) reader.int8() // endpoint type
+  const controllers = version >= 1 && reader.int8() === CONTROLLERS
   reader.compactString() // cluster id
   reader.int32() // controller id
-  return readBrokerList(reader, true, () => {
+  const skipRest = (): void => {
     reader.compactNullableString() // rack
     if (version >= 2) reader.bool() // fenced
     reader.skipTags()
-  })
+  }
+  return readBrokerList(reader, true, skipRest, controllers)
 }
 
 function skipNullableString(reader: Reader, flexible: boolean): void {

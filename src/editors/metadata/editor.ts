@@ -89,7 +89,7 @@ export class AddressEditor implements Handler {
 
 function splice(frame: Frame, list: BrokerList, address: Parameters<typeof writeBrokerList>[3]): Rewritten {
   return {
-    seen: list.brokers,
+    seen: list.controllers ? [] : list.brokers,
     build: () => {
       const writer = new Writer(64 + list.brokers.length * 64)
       writeBrokerList(writer, list, frame.bytes, address)
