@@ -45,6 +45,8 @@ export interface TopicRecord extends OfTopic {
 export interface ProposalRecord extends OfTopic {
   kind: 'proposal'
   proposal: string
+  /** The epoch it starts from: a proposal that arrives in the log after another change is void. */
+  after: number
   change: ChangeName
   to: number
   order: Order

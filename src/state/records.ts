@@ -19,7 +19,7 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   register: { host: 'text' },
   expel: { expelled: 'text' },
   topic: { ...topic, name: 'text', count: 'integer' },
-  proposal: { ...proposal, change: 'text', to: 'integer', order: 'text', gates: 'text' },
+  proposal: { ...proposal, after: 'integer', change: 'text', to: 'integer', order: 'text', gates: 'text' },
   preparing: proposal,
   ready: proposal,
   open: { ...proposal, starts: 'offsets', leaderEpochs: 'offsets', unsettled: 'integers' },

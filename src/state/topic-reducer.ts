@@ -73,7 +73,7 @@ type ProposalEntry = Placed<Extract<TopicChangeRecord, { proposal: string }>>
 function applyProposal(topic: TopicState, entry: ProposalEntry, fleet: FleetState): TopicState {
   const { record, offset, atMs } = entry
   if (record.kind === 'proposal') {
-    if (!mayPropose(topic, record.to, record.gates)) return topic
+    if (record.after !== currentLayout(topic).epoch || !mayPropose(topic, record.to, record.gates)) return topic
     const { change, to, order, gates, proxy } = record
     return { ...topic, proposal: { id: record.proposal, proxy, at: offset, atMs, change, to, order, gates, ready: {} } }
   }

@@ -14,7 +14,7 @@ import {
   type Turn,
   type View,
 } from './guard-state.ts'
-import type { Explanation } from './staleness.ts'
+import { type Explanation, sinceWhen } from './staleness.ts'
 import { mayStand, unsealed } from './votes.ts'
 
 export type Verdict =
@@ -42,26 +42,34 @@ function isOfProposal(view: View, batch: Batch, explained: Explanation): boolean
 
 function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanation, isGranted: boolean): Verdict {
   const { epochs, age } = explained
-  const last = cuttingOf(turn, view, batch.instance).layout
+  const { layout: last, reached } = cuttingOf(turn, view, batch.instance)
   const open = openLayouts(view, turn.atMs, turn.state.times)
-  const newest = open.at(-1)?.epoch ?? age
+  const current = open.at(-1)?.epoch ?? age
   const sealed = isLateAfterSeal(view, age) ? (['late after the seal'] as CountReason[]) : []
   if (epochs.length === 0) {
-    const isCut = crossesCut(open, age, newest)
-    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, target: newest, isMixed: true }
+    const isCut = crossesCut(open, age, current)
+    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, target: current, isMixed: true }
     // Its old records lie above the cut, if one was taken, and its producer is cut again.
     const counts: CountReason[] = isCut ? ['mixed layouts in one batch', ...sealed] : sealed
     return { type: 'forward', age, layout: age, counts }
   }
-  if (epochs.includes(last)) return { type: 'forward', age, layout: last, counts: sealed }
-  const newer = epochs.find((epoch) => epoch > last)
-  if (newer === undefined) {
-    const layout = epochs.at(-1) ?? last
-    const counts: CountReason[] = crossesCut(open, layout, last) ? ['late after its cut', ...sealed] : sealed
-    return { type: 'forward', age, layout, counts }
+  const newest = epochs.at(-1) ?? last
+  const since = sinceWhen(open, epochs)
+  const counts = [...sealed]
+  // Some record fits an older and a newer layout, but not one between: old or new, it may be on the wrong side of a cut.
+  if (
+    crossesCut(open, Math.min(last, epochs[0] ?? last), Math.max(explained.need, since)) &&
+    explained.need > (epochs[0] ?? 0)
+  ) {
+    counts.push('old and new alike')
   }
-  if (!isGranted && crossesCut(open, last, newer)) return { type: 'hold', reason: 'cut', age, target: newer }
-  return { type: 'forward', age, layout: newer, counts: sealed }
+  if (last >= since) {
+    // A batch of a newer layout went before it, and nothing gates it.
+    if (crossesCut(open, newest, reached)) counts.push('late after its cut')
+    return { type: 'forward', age, layout: Math.min(last, newest), counts }
+  }
+  if (!isGranted && crossesCut(open, last, since)) return { type: 'hold', reason: 'cut', age, target: since }
+  return { type: 'forward', age, layout: since, counts }
 }
 
 /** Whether one of the changes after layout `from` up to `to` is gated by cuts. */

@@ -29,6 +29,8 @@ interface Stop {
 
 export interface Ledger {
   readonly instance: string
+  /** The newest layout it may have met at another proxy before it came (back) here. */
+  readonly knownEpoch: number
   readonly connections: number
   readonly wrote: boolean
   /** First showing of each epoch, on the instance's clock. */
@@ -47,7 +49,7 @@ export interface Ledger {
 }
 
 export type LedgerEvent =
-  | { type: 'connected'; connection: string }
+  | { type: 'connected'; connection: string; epoch: number }
   | { type: 'lost'; connection: string; boundMs: number }
   | { type: 'stopped'; reason: string }
   | { type: 'resumed'; reason: string }
@@ -59,9 +61,10 @@ export type LedgerEvent =
   | { type: 'refused'; mark: string; age: number }
   | { type: 'takenOver' }
 
-export function newLedger(instance: string): Ledger {
+export function newLedger(instance: string, knownEpoch: number): Ledger {
   return {
     instance,
+    knownEpoch,
     connections: 0,
     wrote: false,
     shown: [],
@@ -87,7 +90,8 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
     case 'connected': {
       const { goneSinceMs: _, takenOverMs: __, ...here } = ledger
       const resumed = resume(resume(here, 'gone', event.atMs), `lost ${event.connection}`, event.atMs)
-      return { ...resumed, connections: ledger.connections + 1 }
+      const knownEpoch = ledger.goneSinceMs === undefined ? ledger.knownEpoch : event.epoch
+      return { ...resumed, knownEpoch, connections: ledger.connections + 1 }
     }
     case 'lost':
       return loseConnection(ledger, event)

@@ -12,7 +12,7 @@ import { appendOnce, type Cutting, ledgerOf, type Round, type Turn, type View } 
 /** The layout of the instance's last batch; of an unknown one the oldest by which batches may still come. */
 export function cuttingOf(turn: Turn, view: View, instance: string): Cutting {
   const oldest = openEpochs(view.topic, turn.atMs, turn.state.times.settleMs)[0] ?? 0
-  const known = turn.state.cutting.get(instance) ?? { layout: oldest, sinceMs: turn.atMs }
+  const known = turn.state.cutting.get(instance) ?? { layout: oldest, reached: oldest, sinceMs: turn.atMs }
   return known.layout < oldest ? { ...known, layout: oldest } : known
 }
 
@@ -24,11 +24,8 @@ export function setCutting(turn: Turn, instance: string, cutting: Cutting): void
 export function awaitCut(turn: Turn, view: View, instance: string, target: number): void {
   const cutting = cuttingOf(turn, view, instance)
   if (cutting.target !== undefined && cutting.target <= target) return
-  setCutting(turn, instance, {
-    layout: cutting.layout,
-    target,
-    sinceMs: cutting.target === undefined ? turn.atMs : cutting.sinceMs,
-  })
+  const sinceMs = cutting.target === undefined ? turn.atMs : cutting.sinceMs
+  setCutting(turn, instance, { ...cutting, target, sinceMs })
 }
 
 /** Something older arrived, failed or was lost: cuts of this instance that are not in force do not serve it. */

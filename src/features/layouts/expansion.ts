@@ -119,8 +119,17 @@ function advance(turn: Turn, view: View): void {
 function propose(turn: Turn, view: View): void {
   const { wish, proxy } = turn.state
   if (wish === undefined || !mayPropose(view.topic, wish.to, wish.gates)) return
-  const { id: proposal, ...rest } = wish
-  append(turn, `proposal ${proposal}`, { kind: 'proposal', proxy, topicId: view.topic.topicId, proposal, ...rest })
+  const { id, ...rest } = wish
+  const after = currentLayout(view.topic).epoch
+  const proposal = `${proxy}/${id}/${view.position}`
+  append(turn, `proposal ${id} ${after}`, {
+    kind: 'proposal',
+    proxy,
+    topicId: view.topic.topicId,
+    proposal,
+    after,
+    ...rest,
+  })
 }
 
 /** Creates what is missing and waits for leaders. A shrink, and partitions left by an aborted change, need neither. */

@@ -1,8 +1,9 @@
 /** What the guard of one topic knows at one proxy, and the words it shares with its parts. */
 import type { FleetState } from '../../state/fleet.ts'
 import type { ProxyId, StateRecord } from '../../state/record.ts'
-import { type Layout, openEpochs, type TopicState } from '../../state/topic-state.ts'
+import { currentLayout, type Layout, openEpochs, type TopicState } from '../../state/topic-state.ts'
 import { type Ledger, type LedgerEvent, newLedger, reduceLedger } from './clean.ts'
+import { noSequences, type Sequenced, type SequenceGuard } from './sequence-guard.ts'
 import { explain, type Explanation } from './staleness.ts'
 import type { LayoutTimes } from './times.ts'
 
@@ -15,11 +16,15 @@ export interface Batch {
   readonly mark: string
   /** One hash per keyed record; undefined where the partitioner is not known. */
   readonly hashes: readonly number[] | undefined
-  /** The instance never had two Produce in flight: holding this one would keep its older batches in its queue. */
-  readonly isAlone: boolean
+  /** Of idempotent producers. */
+  readonly sequenced?: Sequenced
+  /** Its client can still send on this connection while this batch is held: else older ones would stay in its queue. */
+  readonly hasRoom: boolean
+  /** A refusal does not reorder its producer's records: idempotent, or never two Produce in flight. */
+  readonly mayRefuse: boolean
 }
 
-export type HoldReason = 'no view' | 'ahead' | 'preparing' | 'withdrawal' | 'cut' | 'lane'
+export type HoldReason = 'no view' | 'ahead' | 'preparing' | 'withdrawal' | 'cut' | 'lane' | 'sequence'
 
 export interface Held {
   readonly batch: Batch
@@ -34,6 +39,8 @@ export interface Held {
 export interface Cutting {
   /** The layout of its last batch. */
   readonly layout: number
+  /** The newest layout that a batch of it was let through by: whatever older still comes is late. */
+  readonly reached: number
   /** The oldest newer layout that a batch of it waits for. */
   readonly target?: number
   readonly sinceMs: number
@@ -76,6 +83,7 @@ export interface GuardState {
   /** Late batches acknowledged before the seal was read, with their end: those above the boundary are counted then. */
   lates: readonly { batch: Batch; age: number; end: number }[]
   stops: readonly string[]
+  sequences: SequenceGuard
 }
 
 export type CountReason =
@@ -83,6 +91,7 @@ export type CountReason =
   | 'late above the boundary'
   | 'late after its cut'
   | 'mixed layouts in one batch'
+  | 'old and new alike'
   | 'cut without quiet'
   | 'acknowledged after the lease'
   | 'held too long'
@@ -93,8 +102,8 @@ export type GuardEffect =
   | { type: 'refuse'; batch: Batch; reason: HoldReason }
   | { type: 'append'; record: StateRecord }
   | { type: 'read-ends'; round: string; partitions: number[] }
-  /** Order of these records may be lost; who and why goes to the metrics. */
-  | { type: 'count'; reason: CountReason; batch: Batch }
+  /** Order of these records (without a batch: of all this instance's) may be lost; who and why goes to the metrics. */
+  | { type: 'count'; reason: CountReason; instance: string; batch?: Batch }
 
 /** One step of the guard: a copy of the state that may be written, and the effects so far. */
 export interface Turn {
@@ -118,13 +127,14 @@ export function newGuard(proxy: ProxyId, times: LayoutTimes): GuardState {
     ends: {},
     lates: [],
     stops: [],
+    sequences: noSequences,
   }
 }
 
 export function ledgerOf(turn: Turn, instance: string): Ledger {
   const known = turn.state.ledgers.get(instance)
   if (known !== undefined) return known
-  const fresh = newLedger(instance)
+  const fresh = newLedger(instance, newestAnywhere(turn.state.view))
   return turn.state.stops.reduce(
     (ledger, reason) => reduceLedger(ledger, { type: 'stopped', reason, atMs: turn.atMs }),
     fresh,
@@ -142,11 +152,25 @@ export function openLayouts(view: View, atMs: number, times: LayoutTimes): Layou
   return view.topic.layouts.filter((layout) => epochs.includes(layout.epoch))
 }
 
-/** How the open layouts explain a batch; undefined: none has its partition. */
+/**
+ * How the open layouts explain a batch; undefined: none has its partition. Layouts that its instance cannot know yet
+ * do not count, unless nothing else explains it.
+ */
 export function explainBatch(turn: Turn, view: View, batch: Batch): Explanation | undefined {
   const layouts = openLayouts(view, turn.atMs, turn.state.times)
-  const served = turn.state.ledgers.get(batch.instance)?.shown.at(-1)?.epoch
+  const ledger = turn.state.ledgers.get(batch.instance)
+  const served = ledger?.shown.at(-1)?.epoch
+  const known = Math.max(ledger?.knownEpoch ?? Infinity, ...(ledger?.shown ?? []).map((showing) => showing.epoch))
+  const possible = layouts.filter((layout) => layout.epoch <= known)
+  const explained = explain(possible, batch.partition, batch.hashes, served)
+  if (explained !== undefined && explained.epochs.length > 0) return explained
   return explain(layouts, batch.partition, batch.hashes, served)
+}
+
+/** The newest layout that an instance may have met elsewhere: one being prepared may be open already. */
+export function newestAnywhere(view: View | undefined): number {
+  if (view === undefined) return Infinity
+  return currentLayout(view.topic).epoch + (view.topic.proposal === undefined ? 0 : 1)
 }
 
 /** Appends a record unless it was appended less than `retryMs` ago; the log judges doubles. */
@@ -155,4 +179,9 @@ export function appendOnce(turn: Turn, what: string, record: StateRecord): void 
   if (sentMs !== undefined && turn.atMs - sentMs < turn.state.times.retryMs) return
   turn.state.sent = { ...turn.state.sent, [what]: turn.atMs }
   turn.effects.push({ type: 'append', record })
+}
+
+/** Notes that order may be lost, of the records of a batch. */
+export function countBatch(turn: Turn, reason: CountReason, batch: Batch): void {
+  turn.effects.push({ type: 'count', reason, instance: batch.instance, batch })
 }

@@ -18,7 +18,8 @@ import {
   type Turn,
   type View,
 } from './guard-state.ts'
-import { appendOnce } from './guard-state.ts'
+import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
+import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
 import { takenOver, vote, withdraw } from './votes.ts'
 
 export type GuardEvent =
@@ -51,7 +52,7 @@ function handle(turn: Turn, event: GuardEvent): void {
   const { state } = turn
   switch (event.type) {
     case 'connected':
-      return note(turn, event.instance, event)
+      return note(turn, event.instance, { ...event, epoch: newestAnywhere(state.view) })
     case 'lost':
       return note(turn, event.instance, { ...event, boundMs: state.times.comeBackMs })
     case 'shown':
@@ -82,14 +83,18 @@ function handle(turn: Turn, event: GuardEvent): void {
 function arrive(turn: Turn, batch: Batch): void {
   const verdict = judge(turn, batch, false)
   note(turn, batch.instance, { type: 'arrived', mark: batch.mark, age: verdict.age })
+  const { sequenced, partition } = batch
+  if (sequenced !== undefined && isOutOfTurn(turn.state.sequences, partition, sequenced, turn.atMs)) {
+    return refuse(turn, batch, 'sequence', verdict.age)
+  }
   const isBehind = turn.state.held.some((item) => isSameLane(item.batch, batch))
   if (isBehind) return hold(turn, batch, { type: 'hold', reason: 'lane', age: verdict.age })
   restartCut(turn, batch.instance, verdict.age)
   if (verdict.type === 'forward') return forward(turn, batch, verdict)
   begin(turn, batch, verdict)
   // Held, it would keep its instance's older batches in the queue. A mixed one carries them itself.
-  if (verdict.reason === 'cut' && batch.isAlone && verdict.isMixed !== true)
-    return refuse(turn, batch, verdict.reason, verdict.age)
+  const isInTheWay = verdict.reason === 'cut' && !batch.hasRoom && verdict.isMixed !== true
+  if (isInTheWay && batch.mayRefuse) return refuse(turn, batch, verdict.reason, verdict.age)
   hold(turn, batch, verdict)
 }
 
@@ -115,14 +120,22 @@ function forward(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'fo
   const view = state.view
   note(turn, batch.instance, { type: 'forwarded', id: batch.id, mark: batch.mark, age: verdict.age })
   state.flying = new Map(state.flying).set(batch.id, { batch, age: verdict.age })
-  if (view !== undefined)
-    setCutting(turn, batch.instance, { ...cuttingOf(turn, view, batch.instance), layout: verdict.layout })
-  for (const reason of verdict.counts) turn.effects.push({ type: 'count', reason, batch })
+  if (view !== undefined) {
+    const cutting = cuttingOf(turn, view, batch.instance)
+    const reached = Math.max(cutting.reached, verdict.layout)
+    setCutting(turn, batch.instance, { ...cutting, layout: verdict.layout, reached })
+  }
+  if (batch.sequenced !== undefined) state.sequences = sawSequence(state.sequences, batch.partition, batch.sequenced)
+  for (const reason of verdict.counts) countBatch(turn, reason, batch)
   turn.effects.push({ type: 'forward', batch })
 }
 
 function refuse(turn: Turn, batch: Batch, reason: Held['reason'], age: number): void {
   note(turn, batch.instance, { type: 'refused', mark: batch.mark, age })
+  const { state } = turn
+  if (batch.sequenced !== undefined) {
+    state.sequences = expectSequence(state.sequences, batch.partition, batch.sequenced, turn.atMs)
+  }
   turn.effects.push({ type: 'refuse', batch, reason })
 }
 
@@ -134,7 +147,7 @@ function answer(turn: Turn, event: { id: string; end: number; lapsed: boolean })
   const { batch, age } = flight
   note(turn, batch.instance, { type: 'answered', id: event.id })
   state.ends = { ...state.ends, [batch.partition]: Math.max(event.end, state.ends[batch.partition] ?? 0) }
-  if (event.lapsed) turn.effects.push({ type: 'count', reason: 'acknowledged after the lease', batch })
+  if (event.lapsed) countBatch(turn, 'acknowledged after the lease', batch)
   state.lates = [...state.lates, { batch, age, end: event.end }]
   countAbove(turn)
 }
@@ -147,7 +160,7 @@ function fail(turn: Turn, id: string): void {
   restartCut(turn, flight.batch.instance, flight.age)
   // It may have been written all the same, above the boundary.
   if (isAboveSeal(turn, flight.age, flight.batch.partition, Infinity)) {
-    turn.effects.push({ type: 'count', reason: 'late above the boundary', batch: flight.batch })
+    countBatch(turn, 'late above the boundary', flight.batch)
   }
 }
 
@@ -171,7 +184,7 @@ function countAbove(turn: Turn): void {
   const reason: CountReason = 'late above the boundary'
   for (const late of state.lates) {
     if (isAboveSeal(turn, late.age, late.batch.partition, late.end)) {
-      turn.effects.push({ type: 'count', reason, batch: late.batch })
+      countBatch(turn, reason, late.batch)
     }
   }
   const layouts = state.view?.topic.layouts ?? []
@@ -206,9 +219,9 @@ function takePart(turn: Turn, view: View): void {
 function grant(turn: Turn, view: View): void {
   for (const { instance, target } of advanceCuts(turn, view)) {
     const isForced = !isQuiet(turn, instance, cuttingOf(turn, view, instance), target)
+    if (isForced) turn.effects.push({ type: 'count', reason: 'cut without quiet', instance })
     turn.state.held = turn.state.held.map((item) => {
       if (item.batch.instance !== instance || item.reason !== 'cut') return item
-      if (isForced) turn.effects.push({ type: 'count', reason: 'cut without quiet', batch: item.batch })
       const verdict = judge(turn, item.batch, false)
       const isServed = verdict.type === 'hold' && verdict.target !== undefined && verdict.target <= target
       return isServed ? { ...item, isGranted: true } : item

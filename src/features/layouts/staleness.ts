@@ -13,6 +13,18 @@ export interface Explanation {
   readonly epochs: readonly number[]
   /** The oldest layout that a record certainly needs: per record the newest epoch that explains it, of these the least. */
   readonly age: number
+  /** The newest layout that some record may need: an older one may explain it too, but not one between them. */
+  readonly need: number
+}
+
+/**
+ * The start of the unbroken run of layouts that ends with the newest explaining one. `layouts` and `epochs` ascending;
+ * with a gap below it, its producer may have used the layout in the gap, so what looks old may be new.
+ */
+export function sinceWhen(layouts: readonly Countable[], epochs: readonly number[]): number {
+  const newest = epochs.at(-1) ?? 0
+  const gap = layouts.findLast((layout) => layout.epoch < newest && !epochs.includes(layout.epoch))
+  return epochs.find((epoch) => epoch > (gap?.epoch ?? -1)) ?? newest
 }
 
 /**
@@ -33,14 +45,16 @@ export function explain(
   if (newest === undefined || oldest === undefined) return undefined
   if (hashes === undefined) {
     const served = having.find((layout) => layout.epoch === servedEpoch) ?? having[0] ?? newest
-    return { epochs: [served.epoch], age: served.epoch }
+    return { epochs: [served.epoch], age: served.epoch, need: served.epoch }
   }
   let epochs = having.map((layout) => layout.epoch)
   let age = newest.epoch
+  let need = oldest.epoch
   for (const hash of hashes) {
     const explaining = having.filter((layout) => hash % layout.count === partition).map((layout) => layout.epoch)
     epochs = epochs.filter((epoch) => explaining.includes(epoch))
     age = Math.min(age, explaining.at(-1) ?? oldest.epoch)
+    need = Math.max(need, sinceWhen(layouts, explaining))
   }
-  return { epochs, age }
+  return { epochs, age, need }
 }

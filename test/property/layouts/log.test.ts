@@ -23,6 +23,7 @@ const change: fc.Arbitrary<StateRecord> = fc.oneof(
     proxy,
     topicId: fc.constant(topicId),
     proposal,
+    after: fc.constantFrom(0, 0, 1),
     change: fc.constant('expand' as const),
     to: fc.constantFrom(3, 4),
     order: fc.constant('key' as const),

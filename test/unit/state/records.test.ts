@@ -10,7 +10,7 @@ const samples: StateRecord[] = [
   { kind: 'register', proxy, host: 'a:1' },
   { kind: 'expel', proxy, expelled: 'p2' },
   { kind: 'topic', proxy, topicId, name: 't', count: 3 },
-  { kind: 'proposal', proxy, topicId, proposal: 'x', change: 'expand', to: 6, order: 'key', gates: 'seal' },
+  { kind: 'proposal', proxy, topicId, proposal: 'x', after: 0, change: 'expand', to: 6, order: 'key', gates: 'seal' },
   { kind: 'preparing', proxy, topicId, proposal: 'x' },
   { kind: 'ready', proxy, topicId, proposal: 'x' },
   { kind: 'open', proxy, topicId, proposal: 'x', starts: { 3: 0 }, leaderEpochs: { 3: 7 }, unsettled: [0] },

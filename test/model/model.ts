@@ -1,0 +1,196 @@
+/** One run put together: cluster, fleet, clients, and the faults that befall them. */
+import { gateKindOf } from '../../src/features/layouts/keys-moving.ts'
+import { defaultTimes, type LayoutTimes } from '../../src/features/layouts/times.ts'
+import type { GateKind, Order } from '../../src/state/record.ts'
+import type { TopicState } from '../../src/state/topic-state.ts'
+import { Broker } from './broker.ts'
+import { Group } from './consumer.ts'
+import type { Mutation } from './mutations.ts'
+import { Producer } from './producer.ts'
+import { Proxy } from './proxy.ts'
+import { drawScenario, type Scenario } from './scenario.ts'
+import { FleetGroup, StateLog } from './state-log.ts'
+import { World } from './world.ts'
+
+export class Model {
+  readonly world: World
+  readonly scenario: Scenario
+  readonly times: LayoutTimes
+  readonly sessionMs = 6000
+  readonly broker: Broker
+  readonly stateLog: StateLog
+  readonly group: FleetGroup
+  readonly groups: Group[] = []
+  readonly producers: Producer[] = []
+  proxies: Proxy[] = []
+  readonly heartbeatsLost = new Set<string>()
+  /** Epoch → ends of all partitions when it was opened, for rules that are broken on purpose. */
+  readonly endsAtOpen = new Map<number, Record<number, number>>()
+  readonly fetchMax: number
+  readonly readMax: number
+  readonly #positions = new Map<string, number[]>()
+  #proxiesMade = 0
+
+  constructor(seed: number, mutation: Mutation | undefined, skip: ReadonlySet<number>, isTracing: boolean) {
+    this.world = new World(seed, mutation, isTracing)
+    this.scenario = drawScenario(this.world.random, skip)
+    this.times = {
+      ...defaultTimes,
+      goneAfterMs: 25_000,
+      settleMs: 30_000,
+      sealAfterMs: this.scenario.sealAfterMs,
+      ...(mutation === 'cut-without-waiting' ? { cutBoundMs: 0 } : {}),
+    }
+    this.world.faultsUntil = this.scenario.faultsUntil
+    this.broker = new Broker(this.world, this.firstCount)
+    this.stateLog = new StateLog(this.world)
+    this.group = new FleetGroup(this.world, this.sessionMs)
+    this.fetchMax = this.world.random.pick([3, 10, 40])
+    this.readMax = this.world.random.pick([3, 20, 1000])
+    for (let i = 0; i < this.scenario.proxies; i++) this.addProxy()
+    for (const plan of this.scenario.producers)
+      this.world.at(plan.startMs, () => this.producers.push(new Producer(this, plan)))
+    for (const plan of this.scenario.groups) this.groups.push(new Group(this, plan))
+    this.#scheduleFaults()
+    this.#scheduleChanges()
+  }
+
+  get firstCount(): number {
+    return this.scenario.counts[0] ?? 1
+  }
+
+  get order(): Order {
+    return this.scenario.order
+  }
+
+  gatesFor(topic: TopicState, to: number): GateKind {
+    return this.world.mutation === 'no-cuts' ? 'seal' : gateKindOf(topic, to, this.order)
+  }
+
+  addProxy(): void {
+    this.proxies.push(new Proxy(this, `x${this.#proxiesMade++}`))
+  }
+
+  restart(proxy: Proxy): void {
+    proxy.kill()
+    this.proxies = this.proxies.filter((other) => other !== proxy)
+    this.world.after(this.world.random.int(20, 2000), () => this.addProxy())
+  }
+
+  /** A proxy to connect to; a client keeps the one it has. */
+  pickProxy(last: Proxy | undefined): Proxy | undefined {
+    if (last !== undefined && !last.isDead) return last
+    return this.proxies.length === 0 ? undefined : this.world.random.pick(this.proxies)
+  }
+
+  /** A request of a proxy to the cluster and its answer; both may be lost. */
+  rpc<T>(serve: () => T, then: (answer: T) => void): void {
+    const isLost = this.world.areFaultsOn && this.world.random.chance(0.02)
+    if (isLost && this.world.random.chance(0.5)) return
+    this.world.after(this.world.latency(), () => {
+      const answer = serve()
+      if (!isLost) this.world.after(this.world.latency(), () => then(answer))
+    })
+  }
+
+  notePosition(group: string, partition: number, position: number): void {
+    const positions = this.#positions.get(group) ?? []
+    positions[partition] = Math.max(positions[partition] ?? 0, position)
+    this.#positions.set(group, positions)
+  }
+
+  positionsOf(group: string): number[] {
+    return this.#positions.get(group) ?? []
+  }
+
+  #scheduleFaults(): void {
+    for (const fault of this.scenario.faults) {
+      this.world.at(fault.atMs, () => {
+        const proxy = this.proxies[fault.proxy % Math.max(1, this.proxies.length)]
+        if (proxy === undefined || proxy.isDead) return
+        this.world.count(`fault ${fault.kind}`)
+        this.world.log(() => `fault ${fault.kind} ${proxy.id} ${fault.forMs}`)
+        this.world.emit({ event: 'fault', at: this.world.now, kind: fault.kind, until: this.world.now + fault.forMs })
+        this.#inflict(fault.kind, proxy, fault.forMs, fault.proxy)
+      })
+    }
+  }
+
+  #inflict(kind: string, proxy: Proxy, forMs: number, which: number): void {
+    switch (kind) {
+      case 'kill':
+        return this.restart(proxy)
+      case 'pause':
+        return proxy.pause(forMs)
+      case 'pause with its upstream': {
+        // The whole machine hangs, and what it had sent arrives late.
+        const stallMs = forMs * (0.5 + this.world.random.next() / 2)
+        for (const connection of proxy.connections) connection.upstream.stall(this.world.now + stallMs)
+        return proxy.pause(forMs)
+      }
+      case 'cut off from the state':
+        proxy.cutOffState(forMs)
+        return
+      case 'heartbeats lost, then reads':
+        this.heartbeatsLost.add(proxy.id)
+        this.world.after(forMs, () => this.heartbeatsLost.delete(proxy.id))
+        this.world.after(this.world.random.int(3000, 6500), () => proxy.cutOffState(2900))
+        return
+      case 'client away': {
+        const producer = this.producers[which % Math.max(1, this.producers.length)]
+        producer?.away(forMs)
+        return
+      }
+      case 'heartbeats lost':
+        this.heartbeatsLost.add(proxy.id)
+        this.world.after(forMs, () => this.heartbeatsLost.delete(proxy.id))
+        return
+      case 'no leader':
+      case 'leader blip':
+        return this.broker.loseLeader(which % this.broker.partitions.length, forMs)
+      case 'connection lost': {
+        const open = [...proxy.connections]
+        if (open.length > 0) open[which % open.length]?.close()
+        return
+      }
+      case 'upstream stalls': {
+        const open = [...proxy.connections]
+        const connection = open[which % Math.max(1, open.length)]
+        connection?.upstream.stall(this.world.now + forMs)
+        if (this.world.random.chance(0.5)) connection?.downstream.stall(this.world.now + forMs)
+        return
+      }
+      case 'compaction':
+        return this.stateLog.compact()
+      default: {
+        const group = this.groups[which % Math.max(1, this.groups.length)]
+        group?.crash(which)
+      }
+    }
+  }
+
+  /** An admin wants the counts of the scenario one after the other. */
+  #scheduleChanges(): void {
+    let next = 1
+    let nextAt = this.scenario.changes[0] ?? 0
+    const look = (): void => {
+      this.world.after(250, look)
+      for (const proxy of this.proxies) this.#noteOpen(proxy)
+      const to = this.scenario.counts[next]
+      if (to === undefined || this.world.now < nextAt) return
+      if (this.proxies.some((proxy) => proxy.view?.topic.layouts.length === next + 1)) {
+        nextAt = Math.max(this.world.now, this.scenario.changes[next] ?? 0)
+        next += 1
+        return
+      }
+      for (const proxy of this.proxies) if (!proxy.isPaused) proxy.wish(to)
+    }
+    this.world.after(1, look)
+  }
+
+  #noteOpen(proxy: Proxy): void {
+    const epoch = proxy.view?.topic.layouts.at(-1)?.epoch ?? 0
+    if (this.endsAtOpen.has(epoch)) return
+    this.endsAtOpen.set(epoch, Object.fromEntries(this.broker.partitions.map((log, p) => [p, log.length])))
+  }
+}
