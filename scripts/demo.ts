@@ -2,10 +2,9 @@
  * The demo: a Kafka, Headgate in front of it as the real binary, records through it, and then everything stays up to be
  * looked at. Whatever it starts ends with it, also when it is killed (scripts/kafka/guard.mjs).
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { keep, temporaryFolder } from './kafka/keeper.ts'
 import { freePorts } from './kafka/ports.ts'
@@ -52,10 +51,12 @@ if (options.help) {
 
 /** Undone in reverse order at the end. */
 const undo: (() => Promise<void> | void)[] = []
-let ending = false
+let endingSince: number | undefined
+/** npm passes on what the terminal has already sent to everybody: the same again at once is no second wish. */
+const echoMs = 500
 
 async function end(code: number): Promise<never> {
-  ending = true
+  endingSince ??= performance.now()
   for (const step of undo.reverse()) {
     try {
       await step()
@@ -68,7 +69,10 @@ async function end(code: number): Promise<never> {
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    if (ending) process.exit(1)
+    if (endingSince !== undefined) {
+      if (performance.now() - endingSince > echoMs) process.exit(1)
+      return
+    }
     say('\nstopping …')
     void end(0)
   })
@@ -204,7 +208,7 @@ async function requestsByApi(admin: string): Promise<[string, number][]> {
 }
 
 main().catch((error: unknown) => {
-  if (ending) return
+  if (endingSince !== undefined) return
   console.error(`the demo failed: ${(error as Error).message}`)
   void end(1)
 })

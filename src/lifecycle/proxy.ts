@@ -74,6 +74,8 @@ export interface RunningProxy {
   readonly tap: Tap
   /** Connections of clients that are open now. */
   readonly connections: number
+  /** Bytes taken from one side and not yet taken by the other, over all connections. */
+  buffered(): { client: number; broker: number }
   /** Answers long polls early, finishes what is in flight and closes broker by broker, until `deadlineMs` from now. */
   drain(deadlineMs: number): Promise<void>
   /** Closes whatever is left, at once. */
@@ -156,6 +158,15 @@ class Proxy implements RunningProxy {
 
   get connections(): number {
     return this.open_.size
+  }
+
+  buffered(): { client: number; broker: number } {
+    const sum = { client: 0, broker: 0 }
+    for (const connection of this.open_) {
+      sum.client += connection.toClient.pendingBytes
+      sum.broker += connection.toUpstream.pendingBytes
+    }
+    return sum
   }
 
   readiness(): { ready: boolean; reasons: string[] } {

@@ -1,7 +1,8 @@
 /**
  * From SIGTERM to the end: go on accepting for `delayMs` while not ready (load balancers take that long to look away),
  * then drain, then close, all within `graceMs`. Idle skips the delay, SIGINT too (nobody balances a terminal), and a
- * second signal ends the process at once.
+ * second signal ends the process at once. The same signal again at the same moment is an echo: npm and npx pass on what
+ * the terminal has already sent to everybody.
  */
 import type { Log } from '../telemetry/log.ts'
 
@@ -32,6 +33,7 @@ export interface Shutdown {
 
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 const pollMs = 50
+const echoMs = 200
 /** Left over after the drain for closing sockets and writing the log. */
 const closeMs = 500
 
@@ -44,13 +46,17 @@ export function installShutdown(target: ShutdownTarget, options: ShutdownOptions
       finish = resolve
     }),
   }
+  const first = { signal: '', atMs: 0 }
   const onSignal = (signal: keyof typeof signalNumbers) => {
     if (state.started) {
+      if (signal === first.signal && performance.now() - first.atMs < echoMs) return
       log.warn({ signal }, 'second signal: exiting at once')
       exit(128 + signalNumbers[signal])
       return
     }
     state.started = true
+    first.signal = signal
+    first.atMs = performance.now()
     const watchdog = setTimeout(() => {
       log.error({ graceMs: options.graceMs }, 'shutdown took longer than shutdown.grace: exiting')
       exit(1)

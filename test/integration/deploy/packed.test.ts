@@ -1,20 +1,22 @@
 /**
- * What the image does, without a container engine: the packed app, installed without development packages, runs as
- * another user on a read-only root file system, carries traffic, is healthy, and ends on SIGTERM.
+ * What the image does as a sidecar, without a container engine: the packed app, installed without development packages,
+ * runs with the sidecar's configuration as another user on a read-only root file system, carries traffic, is healthy, and
+ * ends on SIGTERM.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, readdirSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Kafka, logLevel } from 'kafkajs'
+import { parseAllDocuments } from 'yaml'
 import { freePorts } from '../../../scripts/kafka/ports.ts'
 import { keep, removeFolder, temporaryFolder } from '../../../scripts/kafka/keeper.ts'
 import { builtMain } from '../../../scripts/setup/build.ts'
 import { run } from '../../../scripts/setup/run.ts'
 import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
-import { Process, status, until } from '../headgate.ts'
+import { getJson, Process, status, until } from '../headgate.ts'
 import { missing, root } from './tools.ts'
 
 /** Every mount read-only in a mount namespace of its own, then the command as user 10001 without any privilege. */
@@ -61,6 +63,9 @@ test('the packed app, as user 10001 on a read-only root', { timeout: 240_000 }, 
   await run('npm', [...install, '--prefix', folder], { cwd: folder })
   const main = join(folder, 'node_modules/headgate/dist/main.js')
 
+  const [map] = parseAllDocuments(readFileSync(join(root, 'deploy/kubernetes/sidecar.yaml'), 'utf8'))
+  const config = join(folder, 'headgate.yaml')
+  writeFileSync(config, (map?.toJS() as { data: Record<string, string> }).data['headgate.yaml'] ?? '')
   const broker = await FakeBroker.start(await nodeRuntime())
   t.after(() => broker.stop())
   const [bootstrapPort = 0, basePort = 0, , adminPort = 0] = await freePorts(4)
@@ -72,7 +77,7 @@ test('the packed app, as user 10001 on a read-only root', { timeout: 240_000 }, 
     HEADGATE_LISTENERS_0_NODE_IDS: '0-1',
     HEADGATE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
   }
-  const [command, args] = confine(process.execPath, [main, 'serve'])
+  const [command, args] = confine(process.execPath, [main, 'serve', '--config', config])
   const served = new Process(keep(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] }))
   let ended = false
   void served.finished.then(() => (ended = true))
@@ -89,6 +94,11 @@ test('the packed app, as user 10001 on a read-only root', { timeout: 240_000 }, 
   await producer.connect()
   await producer.send({ topic: 'packed', messages: [{ value: 'one' }, { value: 'two' }] })
   assert.equal((await admin.fetchTopicOffsets('packed'))[0]?.high, '2')
+  const clients = (await getJson(`http://127.0.0.1:${adminPort}/api/clients`)) as { recognisedBy: string }[]
+  assert.ok(
+    clients.length >= 2 && clients.every(({ recognisedBy }) => recognisedBy === 'address'),
+    JSON.stringify(clients),
+  )
   await producer.disconnect()
   await admin.disconnect()
 

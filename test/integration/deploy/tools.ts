@@ -8,7 +8,7 @@ export const root = join(import.meta.dirname, '../../..')
 
 /** What a test needs is missing: counted as skipped, and with CI=true as failed. Always returns undefined. */
 export function missing(t: TestContext, what: string, install: string): undefined {
-  const message = `${what} is missing; ${install}`
+  const message = `${what} is missing; needs: ${install}`
   if (process.env['CI'] === 'true') throw new Error(message)
   t.skip(message)
   return undefined

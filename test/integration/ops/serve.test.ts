@@ -1,6 +1,6 @@
 /** Starting, probing and stopping `headgate serve` as a user and as Kubernetes do, with the real binary. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,6 +71,7 @@ describe('headgate serve', { timeout }, () => {
     assert.equal(sum('headgate_requests_total'), sum('headgate_responses_total'))
     assert.equal(sum('headgate_requests_in_flight'), 0)
     assert.equal(series.get('headgate_ready'), 1)
+    await checkMetricsPage(served)
     served.kill('SIGTERM')
     assert.deepEqual(await served.finished, { code: 0, signal: null })
     assert.equal(served.stderr, '')
@@ -136,8 +137,8 @@ describe('headgate serve', { timeout }, () => {
     const socket = await held(served)
     served.kill('SIGTERM')
     await until(() => served.log.some(({ msg }) => msg === 'stopping'))
-    served.kill('SIGTERM')
-    assert.deepEqual(await served.finished, { code: 143, signal: null })
+    served.kill('SIGINT')
+    assert.deepEqual(await served.finished, { code: 130, signal: null })
     assert.match(String(served.log.at(-1)?.msg), /second signal/)
     socket.destroy()
   })
@@ -218,6 +219,19 @@ test('healthcheck and help work as programs', { timeout }, async () => {
     assert.match(run.stdout, /headgate/)
   }
 })
+
+/** docs/metrics.md lists what the binary exports; more only where it says "Only with". */
+async function checkMetricsPage({ admin }: Served): Promise<void> {
+  const text = await (await fetch(`${admin}/metrics`)).text()
+  const real = new Set([...text.matchAll(/^# TYPE (headgate_\w+)/gm)].map((match) => match[1]))
+  const rows = [...readFileSync('docs/metrics.md', 'utf8').matchAll(/^\| `(headgate_\w+)`(.*)$/gm)]
+  for (const name of real)
+    assert.ok(
+      rows.some((row) => row[1] === name),
+      `${name} is not in docs/metrics.md`,
+    )
+  for (const [, name, rest] of rows) assert.ok(real.has(name) || rest?.includes('Only with'), `${name} does not exist`)
+}
 
 /** Client connections open now, by the metrics. */
 async function active(served: Served): Promise<number> {
