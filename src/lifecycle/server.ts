@@ -48,7 +48,7 @@ export async function serve(config: Config): Promise<number> {
   } catch (error) {
     throw describeListenError(error, config)
   } finally {
-    log.close()
+    await log.close()
   }
 }
 
@@ -141,6 +141,5 @@ function dieLoudly(log: Logger): void {
 }
 
 function exitNow(log: Logger, code: number): void {
-  log.close()
-  process.exit(code)
+  void log.close().then(() => process.exit(code))
 }

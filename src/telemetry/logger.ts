@@ -9,6 +9,9 @@ import type { Log } from './log.ts'
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
+/** How long the end of the process waits for a reader of its log. */
+const patienceMs = 500
+
 export interface LogOptions {
   readonly level: LogLevel
   readonly format: 'auto' | 'json' | 'pretty'
@@ -19,8 +22,8 @@ export interface Logger extends Log {
   level: LogLevel
   /** How lines are written, after `auto` was decided. */
   readonly format: 'json' | 'pretty'
-  /** Writes everything that is still buffered. Nothing may be logged afterwards. */
-  close(): void
+  /** Writes what is still on its way; resolves then, or after half a second if nobody reads. Log nothing afterwards. */
+  close(): Promise<void>
 }
 
 /** A logger on a file descriptor, by default standard output. */
@@ -50,7 +53,7 @@ export async function createLogger(options: LogOptions, fd = 1): Promise<Logger>
       logger.level = level
     },
     format,
-    close: () => flush(destination),
+    close: () => finish(destination),
   }
 }
 
@@ -59,10 +62,16 @@ async function prettyStream(colorize: boolean, destination: ReturnType<typeof pi
   return pretty({ colorize, destination, translateTime: 'SYS:HH:MM:ss.l', singleLine: true })
 }
 
-function flush(destination: ReturnType<typeof pino.destination>): void {
-  try {
-    destination.flushSync()
-  } catch {
-    // The reader is gone (EPIPE), or the descriptor was never opened: there is nobody left to tell.
-  }
+function finish(destination: ReturnType<typeof pino.destination>): Promise<void> {
+  return new Promise((resolve) => {
+    // Not flushSync: it overtakes, and can lose, a line whose write is under way.
+    const done = () => {
+      clearTimeout(patience)
+      resolve()
+    }
+    const patience = setTimeout(resolve, patienceMs)
+    destination.once('close', done)
+    destination.once('error', done)
+    destination.end()
+  })
 }

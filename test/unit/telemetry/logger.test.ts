@@ -19,7 +19,7 @@ test('JSON when not on a terminal, with level names, complete although the proce
     `{ level: 'info', format: 'auto' }`,
     `for (let i = 0; i < 5000; i++) log.info({ i }, 'line')
      log.debug({}, 'not this'); log.level = 'debug'; log.debug({ last: true }, 'but this')
-     log.close(); process.exit(0)`,
+     await log.close(); process.exit(0)`,
   )
   const lines = out
     .trim()
@@ -33,10 +33,10 @@ test('JSON when not on a terminal, with level names, complete although the proce
 })
 
 test('an exit before the destination is open is no error', () => {
-  assert.equal(written(`{ level: 'info', format: 'json' }`, 'log.close(); process.exit(0)'), '')
+  assert.equal(written(`{ level: 'info', format: 'json' }`, 'await log.close(); process.exit(0)'), '')
 })
 
 test('pretty when asked for: one line per event, no colours off a terminal', () => {
-  const out = written(`{ level: 'info', format: 'pretty' }`, `log.warn({ node: 1 }, 'hello'); log.close()`)
+  const out = written(`{ level: 'info', format: 'pretty' }`, `log.warn({ node: 1 }, 'hello'); await log.close()`)
   assert.match(out, /^\[\d\d:\d\d:\d\d\.\d{3}\] WARN: hello \{"node":1\}\n$/)
 })
