@@ -134,7 +134,8 @@ async function consume(command, emit) {
 }
 
 const operations = {
-  createTopic: (admin, { topic, partitions }) => admin.createTopics({ topics: [{ topic, numPartitions: partitions }] }),
+  createTopic: (admin, { topic, partitions }) =>
+    admin.createTopics({ topics: [{ topic, numPartitions: partitions }], waitForLeaders: false }),
   deleteTopic: (admin, { topic }) => admin.deleteTopics({ topics: [topic] }),
   addPartitions: (admin, { topic, partitions }) =>
     admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }),

@@ -139,10 +139,14 @@ def consume(command, emit):
             consumer.commit({TopicPartition(t, p): OffsetAndMetadata(o, "", -1) for (t, p), o in offsets.items()})
             member.committed(offsets)
 
+    # In 3.0.12 a join that outlasts a poll() may hang for ever, directly, too: no needless second join (it comes where the
+    # first one led without metadata), and long polls.
+    for topic in command["topics"]:
+        consumer.partitions_for_topic(topic)
     consumer.subscribe(command["topics"], listener=Listener(member))
     seen, wanted, work = 0, command.get("count", 0), command.get("workMs", 0) / 1000
     while not command.get("stopped") and (seen < wanted or wanted == 0):
-        polled = consumer.poll(timeout_ms=200, max_records=min(500, wanted - seen) if wanted else 500)
+        polled = consumer.poll(timeout_ms=1000, max_records=min(500, wanted - seen) if wanted else 500)
         for message in (one for batch in polled.values() for one in batch):
             fields = delivered(
                 message.topic,

@@ -1,6 +1,6 @@
 /**
  * The client matrix: every family does the same directly and through the proxy, side by side, and must see the same.
- * `TEST_FAMILIES=java,kafkajs` narrows it, `TEST_FULL=1` adds what a quick run leaves out,
+ * `TEST_FAMILIES=java,kafkajs` and `TEST_SCENARIOS=admin` narrow it, `TEST_FULL=1` adds what a quick run leaves out,
  * `TEST_SEED=n` replays a quick run's choice, `TEST_DIRECT_ONLY=1` leaves the proxy out (to check the tests).
  */
 import assert from 'node:assert/strict'
@@ -70,6 +70,7 @@ describe('client matrix', { concurrency: 2 }, () => {
       before(() => (client = new ClientProgram(family, program)))
       after(() => client.close())
       for (const [name, run] of scenarios(abilities[family])) {
+        if (!name.includes(process.env['TEST_SCENARIOS'] ?? '')) continue
         test(name, { timeout: 300_000 }, () => compare(family, client, run))
       }
     })
