@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiByKey } from '../src/protocol/api-table.ts'
-import { emitModule, emitRegistry, emitTopicRegistry } from './codegen/emit.ts'
+import { emitModule, emitRegistry, emitTopicRegistry, emitTypeIndex } from './codegen/emit.ts'
 import type { Definition } from './codegen/model.ts'
 import { readDefinitions } from './codegen/definitions.ts'
 
@@ -16,6 +16,7 @@ const definitions = readDefinitions()
 definitions.forEach(checkAgainstTable)
 const wanted = new Map(definitions.map((definition) => [`${definition.file}.ts`, emitModule(definition)]))
 wanted.set('registry.ts', emitRegistry(definitions))
+wanted.set('types.ts', emitTypeIndex(definitions))
 wanted.set('offsets-registry.ts', emitTopicRegistry(definitions, 'offsets-'))
 wanted.set('transactions-registry.ts', emitTopicRegistry(definitions, 'transactions-'))
 

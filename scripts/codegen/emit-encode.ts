@@ -174,7 +174,8 @@ class StructEncoder {
       out.line('} else {')
     }
     this.count(field, `${field.name}.length`)
-    if (isStruct(field.type)) out.line(`for (const item of ${field.name}) write${field.type.name}(w, item, v)`)
+    if (field.type === 'int32') out.line(`w.int32s(${field.name})`)
+    else if (isStruct(field.type)) out.line(`for (const item of ${field.name}) write${field.type.name}(w, item, v)`)
     else {
       out.line(`for (const item of ${field.name}) {`)
       this.primitive({ ...field, array: false, nullable: undefined }, 'item')

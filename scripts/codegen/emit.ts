@@ -108,6 +108,14 @@ export function emitTopicRegistry(definitions: readonly Definition[], prefix: st
   )
 }
 
+/** All message types in one place, for the package's entry point. */
+export function emitTypeIndex(definitions: readonly Definition[]): string {
+  const out = new Source()
+  out.line(banner)
+  for (const { file } of definitions) out.line(`export type * from './${file}.ts'`)
+  return out.toString()
+}
+
 function emitTable(definitions: readonly Definition[], name: string): string {
   const out = new Source()
   out.line(banner)

@@ -91,6 +91,15 @@ export class Writer {
     this.uint32At(this.take(4), value)
   }
 
+  /** The elements of an array, without its count. */
+  int32s(values: readonly number[]): void {
+    let at = this.take(values.length * 4)
+    for (const value of values) {
+      this.int32At(at, value)
+      at += 4
+    }
+  }
+
   int8At(at: number, value: number): void {
     if ((value << 24) >> 24 !== value) this.fail(`${value} is no int8`)
     this.view.setInt8(at, value)

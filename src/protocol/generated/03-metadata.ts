@@ -364,22 +364,16 @@ function writeMetadataResponsePartition(w: Writer, s: Draft<MetadataResponsePart
   const replicaNodes = s.replicaNodes ?? none
   if (flex) w.uvarint(replicaNodes.length + 1)
   else w.int32(replicaNodes.length)
-  for (const item of replicaNodes) {
-    w.int32(item)
-  }
+  w.int32s(replicaNodes)
   const isrNodes = s.isrNodes ?? none
   if (flex) w.uvarint(isrNodes.length + 1)
   else w.int32(isrNodes.length)
-  for (const item of isrNodes) {
-    w.int32(item)
-  }
+  w.int32s(isrNodes)
   if (v >= 5) {
     const offlineReplicas = s.offlineReplicas ?? none
     if (flex) w.uvarint(offlineReplicas.length + 1)
     else w.int32(offlineReplicas.length)
-    for (const item of offlineReplicas) {
-      w.int32(item)
-    }
+    w.int32s(offlineReplicas)
   }
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)

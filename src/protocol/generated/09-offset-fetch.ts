@@ -222,9 +222,7 @@ function writeOffsetFetchRequestTopic(w: Writer, s: Draft<OffsetFetchRequestTopi
   const partitionIndexes = s.partitionIndexes ?? none
   if (flex) w.uvarint(partitionIndexes.length + 1)
   else w.int32(partitionIndexes.length)
-  for (const item of partitionIndexes) {
-    w.int32(item)
-  }
+  w.int32s(partitionIndexes)
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
@@ -238,9 +236,7 @@ function writeOffsetFetchRequestGroupTopic(w: Writer, s: Draft<OffsetFetchReques
   }
   const partitionIndexes = s.partitionIndexes ?? none
   w.uvarint(partitionIndexes.length + 1)
-  for (const item of partitionIndexes) {
-    w.int32(item)
-  }
+  w.int32s(partitionIndexes)
   w.unknownTags(s.unknownTags)
 }
 

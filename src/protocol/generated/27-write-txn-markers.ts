@@ -122,9 +122,7 @@ function writeWriteTxnMarkersRequestTopic(w: Writer, s: Draft<WriteTxnMarkersReq
   const partitionIndexes = s.partitionIndexes ?? none
   if (flex) w.uvarint(partitionIndexes.length + 1)
   else w.int32(partitionIndexes.length)
-  for (const item of partitionIndexes) {
-    w.int32(item)
-  }
+  w.int32s(partitionIndexes)
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }

@@ -99,9 +99,7 @@ function writeAlterReplicaLogDirsRequestTopic(w: Writer, s: Draft<AlterReplicaLo
   const partitions = s.partitions ?? none
   if (flex) w.uvarint(partitions.length + 1)
   else w.int32(partitions.length)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }

@@ -103,9 +103,7 @@ function writeCreatePartitionsRequestAssignment(w: Writer, s: Draft<CreatePartit
   const brokerIds = s.brokerIds ?? none
   if (flex) w.uvarint(brokerIds.length + 1)
   else w.int32(brokerIds.length)
-  for (const item of brokerIds) {
-    w.int32(item)
-  }
+  w.int32s(brokerIds)
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }

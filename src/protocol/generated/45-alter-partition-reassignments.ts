@@ -119,9 +119,7 @@ function writeAlterPartitionReassignmentsRequestPartition(w: Writer, s: Draft<Al
     w.uvarint(0)
   } else {
     w.uvarint(replicas.length + 1)
-    for (const item of replicas) {
-      w.int32(item)
-    }
+    w.int32s(replicas)
   }
   w.unknownTags(s.unknownTags)
 }

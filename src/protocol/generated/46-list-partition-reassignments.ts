@@ -82,9 +82,7 @@ function writeListPartitionReassignmentsRequestTopic(w: Writer, s: Draft<ListPar
   w.compactString(s.name ?? '')
   const partitionIndexes = s.partitionIndexes ?? none
   w.uvarint(partitionIndexes.length + 1)
-  for (const item of partitionIndexes) {
-    w.int32(item)
-  }
+  w.int32s(partitionIndexes)
   w.unknownTags(s.unknownTags)
 }
 
@@ -169,19 +167,13 @@ function writeListPartitionReassignmentsResponsePartition(w: Writer, s: Draft<Li
   w.int32(s.partitionIndex ?? 0)
   const replicas = s.replicas ?? none
   w.uvarint(replicas.length + 1)
-  for (const item of replicas) {
-    w.int32(item)
-  }
+  w.int32s(replicas)
   const addingReplicas = s.addingReplicas ?? none
   w.uvarint(addingReplicas.length + 1)
-  for (const item of addingReplicas) {
-    w.int32(item)
-  }
+  w.int32s(addingReplicas)
   const removingReplicas = s.removingReplicas ?? none
   w.uvarint(removingReplicas.length + 1)
-  for (const item of removingReplicas) {
-    w.int32(item)
-  }
+  w.int32s(removingReplicas)
   w.unknownTags(s.unknownTags)
 }
 

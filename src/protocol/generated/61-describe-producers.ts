@@ -84,9 +84,7 @@ function writeDescribeProducersRequestTopic(w: Writer, s: Draft<DescribeProducer
   w.compactString(s.name ?? '')
   const partitionIndexes = s.partitionIndexes ?? none
   w.uvarint(partitionIndexes.length + 1)
-  for (const item of partitionIndexes) {
-    w.int32(item)
-  }
+  w.int32s(partitionIndexes)
   w.unknownTags(s.unknownTags)
 }
 

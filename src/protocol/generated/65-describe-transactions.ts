@@ -130,9 +130,7 @@ function writeDescribeTransactionsResponseTopic(w: Writer, s: Draft<DescribeTran
   w.compactString(s.topic ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

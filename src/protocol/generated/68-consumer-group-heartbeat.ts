@@ -124,9 +124,7 @@ function writeConsumerGroupHeartbeatRequestTopicPartition(w: Writer, s: Draft<Co
   w.uuid(s.topicId ?? zeroUuid)
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 
@@ -231,9 +229,7 @@ function writeConsumerGroupHeartbeatResponseTopicPartitions(w: Writer, s: Draft<
   w.uuid(s.topicId ?? zeroUuid)
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

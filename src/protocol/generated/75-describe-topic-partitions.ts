@@ -253,37 +253,27 @@ function writeDescribeTopicPartitionsResponsePartition(w: Writer, s: Draft<Descr
   w.int32At(at1 + 10, s.leaderEpoch ?? -1)
   const replicaNodes = s.replicaNodes ?? none
   w.uvarint(replicaNodes.length + 1)
-  for (const item of replicaNodes) {
-    w.int32(item)
-  }
+  w.int32s(replicaNodes)
   const isrNodes = s.isrNodes ?? none
   w.uvarint(isrNodes.length + 1)
-  for (const item of isrNodes) {
-    w.int32(item)
-  }
+  w.int32s(isrNodes)
   const eligibleLeaderReplicas = s.eligibleLeaderReplicas ?? null
   if (eligibleLeaderReplicas === null) {
     w.uvarint(0)
   } else {
     w.uvarint(eligibleLeaderReplicas.length + 1)
-    for (const item of eligibleLeaderReplicas) {
-      w.int32(item)
-    }
+    w.int32s(eligibleLeaderReplicas)
   }
   const lastKnownElr = s.lastKnownElr ?? null
   if (lastKnownElr === null) {
     w.uvarint(0)
   } else {
     w.uvarint(lastKnownElr.length + 1)
-    for (const item of lastKnownElr) {
-      w.int32(item)
-    }
+    w.int32s(lastKnownElr)
   }
   const offlineReplicas = s.offlineReplicas ?? none
   w.uvarint(offlineReplicas.length + 1)
-  for (const item of offlineReplicas) {
-    w.int32(item)
-  }
+  w.int32s(offlineReplicas)
   w.unknownTags(s.unknownTags)
 }
 

@@ -214,9 +214,7 @@ function writeShareGroupDescribeResponseTopicPartitions(w: Writer, s: Draft<Shar
   w.compactString(s.topicName ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

@@ -431,9 +431,7 @@ function writeStreamsGroupHeartbeatRequestTaskIds(w: Writer, s: Draft<StreamsGro
   w.compactString(s.subtopologyId ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 
@@ -726,9 +724,7 @@ function writeStreamsGroupHeartbeatResponseTopicPartition(w: Writer, s: Draft<St
   w.compactString(s.topic ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 
@@ -736,9 +732,7 @@ function writeStreamsGroupHeartbeatResponseTaskIds(w: Writer, s: Draft<StreamsGr
   w.compactString(s.subtopologyId ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

@@ -437,9 +437,7 @@ function writeStreamsGroupDescribeResponseTaskIds(w: Writer, s: Draft<StreamsGro
   w.compactString(s.subtopologyId ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

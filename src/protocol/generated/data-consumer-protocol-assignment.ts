@@ -43,9 +43,7 @@ function writeConsumerProtocolAssignmentAssignedPartition(w: Writer, s: Draft<Co
   w.string(s.topic ?? '')
   const partitions = s.partitions ?? none
   w.int32(partitions.length)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
 }
 
 function writeConsumerProtocolAssignment(w: Writer, s: Draft<ConsumerProtocolAssignment>, v: number): void {

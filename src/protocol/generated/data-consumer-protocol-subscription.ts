@@ -70,9 +70,7 @@ function writeConsumerProtocolSubscriptionOwnedPartition(w: Writer, s: Draft<Con
   w.string(s.topic ?? '')
   const partitions = s.partitions ?? none
   w.int32(partitions.length)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
 }
 
 function writeConsumerProtocolSubscription(w: Writer, s: Draft<ConsumerProtocolSubscription>, v: number): void {

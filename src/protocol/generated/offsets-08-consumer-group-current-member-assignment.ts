@@ -114,9 +114,7 @@ function writeConsumerGroupCurrentMemberAssignmentValueTopicPartitions(w: Writer
   w.uuid(s.topicId ?? zeroUuid)
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   const unknownTags = s.unknownTags
   let tags = unknownTags === undefined ? 0 : unknownTags.length
   const has0 = s.assignmentEpochs === null || (s.assignmentEpochs !== undefined && s.assignmentEpochs.length > 0)
@@ -132,9 +130,7 @@ function writeConsumerGroupCurrentMemberAssignmentValueTopicPartitions(w: Writer
         w.uvarint(0)
       } else {
         w.uvarint(assignmentEpochs.length + 1)
-        for (const item of assignmentEpochs) {
-          w.int32(item)
-        }
+        w.int32s(assignmentEpochs)
       }
       w.closeTag(from)
     }

@@ -75,9 +75,7 @@ function writeShareGroupTargetAssignmentMemberValueTopicPartition(w: Writer, s: 
   w.uuid(s.topicId ?? zeroUuid)
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

@@ -108,9 +108,7 @@ function writeShareGroupStatePartitionMetadataValueTopicPartitionsInfo(w: Writer
   w.compactString(s.topicName ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

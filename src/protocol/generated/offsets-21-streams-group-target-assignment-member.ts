@@ -86,9 +86,7 @@ function writeStreamsGroupTargetAssignmentMemberValueTaskIds(w: Writer, s: Draft
   w.compactString(s.subtopologyId ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   w.unknownTags(s.unknownTags)
 }
 

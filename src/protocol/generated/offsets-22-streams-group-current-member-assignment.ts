@@ -137,9 +137,7 @@ function writeStreamsGroupCurrentMemberAssignmentValueTaskIds(w: Writer, s: Draf
   w.compactString(s.subtopologyId ?? '')
   const partitions = s.partitions ?? none
   w.uvarint(partitions.length + 1)
-  for (const item of partitions) {
-    w.int32(item)
-  }
+  w.int32s(partitions)
   const unknownTags = s.unknownTags
   let tags = unknownTags === undefined ? 0 : unknownTags.length
   const has0 = s.assignmentEpochs === null || (s.assignmentEpochs !== undefined && s.assignmentEpochs.length > 0)
@@ -155,9 +153,7 @@ function writeStreamsGroupCurrentMemberAssignmentValueTaskIds(w: Writer, s: Draf
         w.uvarint(0)
       } else {
         w.uvarint(assignmentEpochs.length + 1)
-        for (const item of assignmentEpochs) {
-          w.int32(item)
-        }
+        w.int32s(assignmentEpochs)
       }
       w.closeTag(from)
     }

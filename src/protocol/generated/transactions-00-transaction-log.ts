@@ -151,9 +151,7 @@ function writeTransactionLogValueTransactionPartition(w: Writer, s: Draft<Transa
   const partitionIds = s.partitionIds ?? none
   if (flex) w.uvarint(partitionIds.length + 1)
   else w.int32(partitionIds.length)
-  for (const item of partitionIds) {
-    w.int32(item)
-  }
+  w.int32s(partitionIds)
   if (flex) w.unknownTags(s.unknownTags)
   else if (s.unknownTags !== undefined) w.noTags(s.unknownTags, v)
 }
