@@ -6,6 +6,7 @@ import fc from 'fast-check'
 export async function checkAsync<T>(property: fc.IAsyncProperty<T>, runs: number): Promise<void> {
   const { FC_SEED: seed, FC_PATH: path, FC_RUNS: more } = process.env
   await fc.assert(property, {
+    includeErrorInReport: true,
     numRuns: more === undefined ? runs : Number(more),
     ...(seed === undefined ? {} : { seed: Number(seed) }),
     ...(path === undefined ? {} : { path }),

@@ -20,6 +20,7 @@ import { type Frame, frameOf } from '../../pipeline/frame.ts'
 import { type Handler, type Interest, taken, type Verdict } from '../../pipeline/handler.ts'
 import type { Instance } from '../../pipeline/instance.ts'
 import type { BrokerAddresses } from '../addresses.ts'
+import { CorruptBatches } from './corrupt-batches.ts'
 import { FetchRead, UPSTREAM_WAIT_MS } from './fetch-read.ts'
 import { composeViews, type FetchPolicy, type FetchView } from './policy.ts'
 import { SkipPointers } from './skip-pointers.ts'
@@ -39,7 +40,9 @@ export class FetchEditor implements Handler {
   readonly name = 'fetch'
   readonly interests: readonly Interest[] = [{ apiKey: apiKeys.Fetch, side: 'request', depth: 'full' }]
   private readonly options: FetchEditorOptions
-  private readonly pointers = new WeakMap<Instance, SkipPointers>()
+  /** Per instance and client id: what a client may have depends on both. */
+  private readonly pointers = new WeakMap<Instance, Map<string | null, SkipPointers>>()
+  private readonly corrupt = new CorruptBatches()
 
   constructor(options: FetchEditorOptions) {
     this.options = options
@@ -49,11 +52,15 @@ export class FetchEditor implements Handler {
     const view = this.view(exchange.connection)
     const { request, apiVersion, connection } = exchange
     const at = exchange.requestBodyAt()
-    if (view === undefined || request === undefined || at < 0 || connection.instance === undefined) return undefined
+    const { instance, clientId } = connection
+    if (view === undefined || request === undefined || at < 0 || instance === undefined) return undefined
     const body = decode(request, at, apiVersion)
     if (body === undefined || body.replicaId >= 0) return undefined // the broker's business
-    if (apiVersion >= SESSIONS_FROM && body.sessionEpoch > 0) return { kind: 'answer', frame: sessionOver(apiVersion) }
-    const pointers = this.pointersOf(connection.instance)
+    if (apiVersion >= SESSIONS_FROM && body.sessionEpoch > 0) {
+      connection.context.meter.error(apiKeys.Fetch, errorCodes.FETCH_SESSION_ID_NOT_FOUND)
+      return { kind: 'answer', frame: sessionOver(apiVersion) }
+    }
+    const pointers = this.pointersOf(instance, clientId)
     const read = new FetchRead(body, view, pointers, {
       version: apiVersion,
       maxInflatedBytes: this.options.maxInflatedBytes,
@@ -77,9 +84,11 @@ export class FetchEditor implements Handler {
     return views === undefined ? undefined : composeViews(views)
   }
 
-  private pointersOf(instance: Instance): SkipPointers {
-    let pointers = this.pointers.get(instance)
-    if (pointers === undefined) this.pointers.set(instance, (pointers = new SkipPointers()))
+  private pointersOf(instance: Instance, clientId: string | null): SkipPointers {
+    let byClient = this.pointers.get(instance)
+    if (byClient === undefined) this.pointers.set(instance, (byClient = new Map<string | null, SkipPointers>()))
+    let pointers = byClient.get(clientId)
+    if (pointers === undefined) byClient.set(clientId, (pointers = new SkipPointers()))
     return pointers
   }
 
@@ -93,8 +102,9 @@ export class FetchEditor implements Handler {
         const request = read.request(remaining)
         if (request === undefined) await pause(connection, Math.min(UPSTREAM_WAIT_MS, remaining))
         else read.ingest(await this.ask(connection, request, apiVersion))
-      } while (!read.complete && runtime.now() < deadline && !connection.draining)
+      } while (!read.complete && runtime.now() < deadline && !connection.draining && connection.closed === undefined)
       read.remember(pointers)
+      for (const failed of read.failures()) this.corrupt.report(connection, failed)
       exchange.finish({ kind: 'answer', frame: this.encode(connection, read.answer(), apiVersion) })
     } catch (error) {
       if (connection.closed !== undefined) return
@@ -116,6 +126,7 @@ export class FetchEditor implements Handler {
 
   private encode(connection: Connection, response: FetchResponse, version: number): Frame {
     const { meter } = connection.context
+    if (response.errorCode !== 0) meter.error(apiKeys.Fetch, response.errorCode)
     for (const { partitions } of response.responses)
       for (const { errorCode } of partitions) if (errorCode !== 0) meter.error(apiKeys.Fetch, errorCode)
     response.nodeEndpoints = response.nodeEndpoints.flatMap((node) => {

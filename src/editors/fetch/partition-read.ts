@@ -5,8 +5,9 @@
 import { errorCodes } from '../../protocol/error-codes.ts'
 import type { FetchRequestPartition, FetchResponsePartition } from '../../protocol/generated/01-fetch.ts'
 import { AbortedBatches } from '../../records/aborted.ts'
-import { entryEnd, lastOffsetOf, leaderEpochOf } from '../../records/batch.ts'
-import { filterRecords, type Keep } from '../../records/filter.ts'
+import type { RecordsError } from '../../records/errors.ts'
+import { type FilteredRecords, filterRecords, type Keep } from '../../records/filter.ts'
+import { batchEndsAfter, epochBefore } from './batch-ends.ts'
 import type { PartitionPolicy } from './policy.ts'
 import type { SkipPointer } from './skip-pointers.ts'
 
@@ -17,7 +18,7 @@ const noRecords = Buffer.alloc(0)
 const keepAll: Keep = () => true
 
 export interface ReadOptions {
-  /** `topic or topic id` + `/` + partition. */
+  /** `topic or topic id` + `/` + partition + `/` + isolation level. */
   readonly key: string
   readonly request: FetchRequestPartition
   readonly policy: PartitionPolicy | undefined
@@ -34,19 +35,25 @@ export class PartitionRead {
   readonly policy: PartitionPolicy | undefined
   /** Next offset to read, and the leader epoch of the batch before it. */
   position: number
+  /** Bytes found for the client so far. */
+  foundBytes = 0
+  /** What is wrong with the batch at `position`, if anything. */
+  failure: RecordsError | undefined
   private epoch: number
   private maxBytes: number
   private readonly options: ReadOptions
   private answer: FetchResponsePartition | undefined
   private slices: Buffer[] = []
+  /** Slices before this one lie in memory of their own. */
+  private detached = 0
   private survivors = 0
-  private delivered = 0
   private withheld = 0
   private lastKeptOffset = -1
-  /** What the client's next Fetch may be at, after what was found: the end of the last batch given. */
-  private batchEnd = -1
-  /** Nothing more is to be read: an error, or bytes that pass as they are. */
-  settled = false
+  /** Where the batches that were given end, from the one with the last record on. */
+  private batchEnds: readonly number[] = []
+  /** Nothing more is read for this Fetch: bytes that pass as they are, or something the client meets with its next one. */
+  private done = false
+  private refused = false
 
   constructor(options: ReadOptions) {
     this.options = options
@@ -58,22 +65,20 @@ export class PartitionRead {
     this.maxBytes = options.request.partitionMaxBytes
   }
 
-  /** Bytes found for the client so far. */
-  get foundBytes(): number {
-    let bytes = 0
-    for (const slice of this.slices) bytes += slice.length
-    return bytes
-  }
-
-  /** The client has to be answered now, whatever the other partitions do. */
+  /** The answer is an error or the like, which the client must have now, whatever the other partitions do. */
   get urgent(): boolean {
-    return this.settled || this.survivors > 0
+    return this.refused
   }
 
-  /** Whether there is anything to read for the client at the moment: not settled, not behind a shut limit, not full. */
+  /** Whether there is anything to read for the client at the moment: not done, not behind a shut limit, not full. */
   get open(): boolean {
-    if (this.settled || this.position >= this.limit()) return false
-    return this.foundBytes < this.request.partitionMaxBytes / 2
+    if (this.done || this.position >= this.limit()) return false
+    return this.foundBytes === 0 || this.foundBytes < this.request.partitionMaxBytes / 2
+  }
+
+  /** Whether its high watermark can be asked for: it waits behind a limit and nothing is known of it yet. */
+  get unknown(): boolean {
+    return !this.done && this.answer === undefined
   }
 
   /** The partition as it is to be asked of the broker. */
@@ -93,82 +98,132 @@ export class PartitionRead {
 
   /** An answer to `peek`: records in it are not for the client yet. */
   ingestPeek(response: FetchResponsePartition): void {
-    if (response.errorCode !== 0) this.ingest(response)
-    else this.answer = { ...response, records: noRecords }
+    if (isPlain(response)) this.answer = { ...response, records: noRecords }
+    else this.meet(response)
   }
 
-  /** The broker's answer to `upstream`. */
-  ingest(response: FetchResponsePartition): void {
-    const moved = this.position !== this.request.fetchOffset && this.survivors === 0
-    const outOfRange = response.errorCode === errorCodes.OFFSET_OUT_OF_RANGE
-    if (moved && (outOfRange || response.divergingEpoch !== null)) {
-      // The log was cut below what we had read: the client's own offset is the truth.
-      this.position = this.request.fetchOffset
-      this.epoch = this.request.lastFetchedEpoch
-      return
-    }
-    if (response.errorCode !== 0 || response.divergingEpoch !== null || response.preferredReadReplica >= 0) {
-      if (this.survivors > 0) return // what was found goes first; the client meets this with its next Fetch
-      this.answer = { ...response, records: noRecords }
-      this.settled = true
-      return
-    }
-    this.answer = response
+  /**
+   * The broker's answer to `upstream`.
+   * @param budget how many bytes the whole answer to the client may still grow by; reading stops in front of the batch
+   *   after that
+   */
+  ingest(response: FetchResponsePartition, budget: number): void {
+    if (!isPlain(response)) return this.meet(response)
+    this.answer = { ...response, records: noRecords } // its records would keep the whole answer in memory
     const records = response.records ?? noRecords
-    if (this.policy === undefined) {
-      this.settled = records.length > 0
+    if (this.policy !== undefined) {
+      if (records.length > 0) this.filter(this.policy, records, response, budget)
       return
     }
-    if (records.length > 0) this.filter(this.policy, records, response)
+    if (records.length === 0) return
+    this.slices = [records]
+    this.foundBytes = records.length
+    this.done = true
+  }
+
+  /**
+   * Copies what was found out of the broker's answer, so that a few records do not keep all of it in memory. To be called
+   * before the broker is asked again.
+   */
+  detach(): void {
+    for (; this.detached < this.slices.length; this.detached++) {
+      const slice = this.slices[this.detached] ?? noRecords
+      if (slice.length < slice.buffer.byteLength) this.slices[this.detached] = copyOf(slice)
+    }
   }
 
   /** The client's answer for this partition. Null records become zero bytes: kafka-python fails on null. */
   result(): FetchResponsePartition {
     const answer = this.answer ?? unread(this.request.partition)
-    if (this.policy === undefined) return { ...answer, records: answer.records ?? noRecords }
-    this.policy.count?.(this.delivered, this.withheld)
     const records = this.slices.length === 1 ? this.slices[0] : Buffer.concat(this.slices)
+    if (this.policy === undefined) return { ...answer, records: records ?? noRecords }
     // Aborted records were taken out here, so the client has nothing to leave out.
     const abortedTransactions = this.options.isolationLevel === READ_COMMITTED ? [] : null
     return { ...answer, abortedTransactions, records: records ?? noRecords }
   }
 
+  /** Tells the policy what became of the records. */
+  count(): void {
+    this.policy?.count?.(this.survivors, this.withheld)
+  }
+
   /** What to remember for the client's next Fetch. */
   pointers(): SkipPointer[] {
     const { position: scanEnd, epoch } = this
-    const asked = this.request.fetchOffset
-    if (this.survivors === 0) return [{ offset: asked, scanEnd, epoch }]
+    if (this.refused) return [] // leaders change and logs are cut with errors: read again from the client's own offset
+    if (this.survivors === 0) return [{ offset: this.request.fetchOffset, scanEnd, epoch }]
     const before = this.options.pointer === undefined ? [] : [this.options.pointer] // it may ask once more, if our answer is lost
-    return [...before, { offset: this.batchEnd, scanEnd, epoch }, { offset: this.lastKeptOffset + 1, scanEnd, epoch }]
+    const next = new Set([...this.batchEnds, this.lastKeptOffset + 1])
+    return [...before, ...[...next].map((offset) => ({ offset, scanEnd, epoch }))]
+  }
+
+  /** An error, a diverging log or another replica to read from. */
+  private meet(response: FetchResponsePartition): void {
+    if (this.survivors > 0) {
+      this.done = true // what was found goes first; the client meets this with its next Fetch
+      return
+    }
+    const cut = response.errorCode === errorCodes.OFFSET_OUT_OF_RANGE || response.divergingEpoch !== null
+    if (cut && this.position !== this.request.fetchOffset) {
+      // The log was cut, or begins, elsewhere than where we had read to: the client's own offset is the truth.
+      this.position = this.request.fetchOffset
+      this.epoch = this.request.lastFetchedEpoch
+      return
+    }
+    this.refuse({ ...response, records: noRecords })
+  }
+
+  private refuse(answer: FetchResponsePartition): void {
+    this.answer = answer
+    this.refused = true
+    this.done = true
   }
 
   private limit(): number {
     return this.policy?.limit?.() ?? Number.POSITIVE_INFINITY
   }
 
-  private filter(policy: PartitionPolicy, records: Buffer, response: FetchResponsePartition): void {
+  private filter(policy: PartitionPolicy, records: Buffer, response: FetchResponsePartition, budget: number): void {
     const committed = this.options.isolationLevel === READ_COMMITTED
     const filtered = filterRecords(records, this.position, policy.keep ?? keepAll, {
       maxInflatedBytes: this.options.maxInflatedBytes,
+      maxBytes: Math.max(1, Math.min(budget, this.request.partitionMaxBytes - this.foundBytes)),
       endOffset: this.limit(),
       ...(committed ? { aborted: new AbortedBatches(response.abortedTransactions ?? []) } : {}),
     })
     this.withheld += filtered.withheld
-    if (filtered.failure !== undefined && filtered.survivors === 0 && this.survivors === 0) {
-      this.answer = { ...response, errorCode: errorCodes.CORRUPT_MESSAGE, records: noRecords }
-      this.settled = true
-      return
-    }
     if (filtered.nextOffset === this.position) this.maxBytes = Math.max(this.maxBytes, filtered.partialBatchBytes)
-    this.epoch = epochBefore(records, filtered.nextOffset) ?? this.epoch
+    this.epoch = epochBefore(records.subarray(0, filtered.readBytes), filtered.nextOffset) ?? this.epoch
     this.position = filtered.nextOffset
-    if (filtered.survivors === 0) return
-    this.slices.push(...filtered.slices)
-    this.survivors += filtered.survivors
-    this.delivered += filtered.survivors
-    this.lastKeptOffset = filtered.lastKeptOffset
-    this.batchEnd = endOfLastBatch(filtered.slices)
+    if (filtered.survivors > 0) this.keep(filtered)
+    if (filtered.failure !== undefined) this.fail(filtered.failure, response)
   }
+
+  private keep(filtered: FilteredRecords): void {
+    this.slices.push(...filtered.slices)
+    this.foundBytes += filtered.sizeBytes
+    this.survivors += filtered.survivors
+    this.lastKeptOffset = filtered.lastKeptOffset
+    this.batchEnds = batchEndsAfter(filtered.slices, filtered.lastKeptOffset)
+  }
+
+  /** A broken batch: what was found before it goes first. */
+  private fail(failure: RecordsError, response: FetchResponsePartition): void {
+    this.failure = failure
+    if (this.survivors > 0) this.done = true
+    else this.refuse({ ...response, errorCode: errorCodes.CORRUPT_MESSAGE, records: noRecords })
+  }
+}
+
+/** Neither an error, nor the place where the client's log and the leader's diverge, nor a pointer to another replica. */
+function isPlain({ errorCode, divergingEpoch, preferredReadReplica }: FetchResponsePartition): boolean {
+  return errorCode === 0 && divergingEpoch === null && preferredReadReplica < 0
+}
+
+function copyOf(slice: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(slice.length)
+  slice.copy(copy)
+  return copy
 }
 
 /** Nothing was asked of the broker for this partition, or it left it out: no error, nothing known. */
@@ -186,28 +241,4 @@ function unread(partitionIndex: number): FetchResponsePartition {
     preferredReadReplica: -1,
     records: noRecords,
   }
-}
-
-/** The leader epoch of the last batch below `offset`; everything before it has been read and is well-formed. */
-function epochBefore(records: Buffer, offset: number): number | undefined {
-  let epoch: number | undefined
-  for (let at = 0; at < records.length; ) {
-    const end = entryEnd(records, at)
-    if (end < 0 || lastOffsetOf(records, at) >= offset) break
-    epoch = leaderEpochOf(records, at)
-    at = end
-  }
-  return epoch
-}
-
-function endOfLastBatch(slices: readonly Buffer[]): number {
-  const slice = slices.at(-1) ?? noRecords
-  let end = -1
-  for (let at = 0; at < slice.length; ) {
-    const next = entryEnd(slice, at)
-    if (next < 0) break
-    end = lastOffsetOf(slice, at) + 1
-    at = next
-  }
-  return end
 }

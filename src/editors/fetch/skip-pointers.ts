@@ -16,8 +16,18 @@ export interface SkipPointer {
 
 export class SkipPointers {
   private readonly byPartition = new Map<string, readonly SkipPointer[]>()
+  private turns = 0
 
-  /** @param partition `topic or topic id` + `/` + partition */
+  /**
+   * Counts up with each call: at which partition an answer of limited size begins (brokers fill answers in the order of
+   * the request, so that the first partitions would starve the others).
+   */
+  turn(): number {
+    this.turns = (this.turns + 1) % 0x1000_0000
+    return this.turns
+  }
+
+  /** @param partition `PartitionRead.key`: topic, partition and isolation level */
   find(partition: string, offset: number): SkipPointer | undefined {
     const pointers = this.byPartition.get(partition)
     if (pointers === undefined) return undefined
@@ -31,9 +41,5 @@ export class SkipPointers {
     const useful = pointers.filter((pointer) => pointer.scanEnd > pointer.offset)
     if (useful.length === 0) this.byPartition.delete(partition)
     else this.byPartition.set(partition, useful)
-  }
-
-  clear(): void {
-    this.byPartition.clear()
   }
 }

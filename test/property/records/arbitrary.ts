@@ -74,7 +74,7 @@ const legacy: fc.Arbitrary<Piece> = fc
     return { bytes: built, nextOffset: baseOffset + fields.length }
   })
 
-const piece = fc.oneof(
+export const piece = fc.oneof(
   { weight: 6, arbitrary: dataBatch },
   { weight: 1, arbitrary: marker },
   { weight: 1, arbitrary: legacy },
