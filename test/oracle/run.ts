@@ -17,7 +17,7 @@ import { allCells, atVersion } from './cells.ts'
 import { difference } from './compare.ts'
 import { JavaRefusal, Jvm } from './jvm.ts'
 import type { JavaMessage } from './jvm.ts'
-import { valuesOf } from './values.ts'
+import { extremeOf, extremes, valuesOf } from './values.ts'
 import type { Size } from './values.ts'
 
 const { values: options } = parseArgs({
@@ -117,7 +117,8 @@ class Oracle {
       this.equal(cell, value, java)
       assert.deepEqual(decode(cell, java.bytes), value)
     })
-    await fc.assert(property, { seed, numRuns: runs })
+    const examples = size === 'wild' ? extremes.map((extreme): [object] => [extremeOf(cell, extreme)]) : []
+    await fc.assert(property, { seed, numRuns: runs + examples.length, examples })
   }
 
   /** Our bytes are Java's, ours decode to what Java's JSON shows, and encoding again changes nothing. */

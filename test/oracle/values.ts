@@ -3,7 +3,7 @@
  * a field that the version lacks at its default. `wild` values reach for the limits of each type.
  */
 import fc from 'fast-check'
-import type { Field, Range, Struct } from '../../scripts/codegen/model.ts'
+import type { Field, Primitive, Range, Struct } from '../../scripts/codegen/model.ts'
 import { isStruct } from '../../scripts/codegen/model.ts'
 import { zeroUuid } from '../../src/protocol/uuid.ts'
 import type { Cell } from './cells.ts'
@@ -13,6 +13,66 @@ export type Size = 'tame' | 'wild'
 /** Complete values of a cell. */
 export function valuesOf(cell: Cell, size: Size): fc.Arbitrary<object> {
   return structValues(cell.message.root, cell, size, 0)
+}
+
+export const extremes = ['smallest', 'largest', 'unicode'] as const
+export type Extreme = (typeof extremes)[number]
+
+/** One value with every field at a limit: null or empty and the lowest numbers, or the highest and longest of all. */
+export function extremeOf(cell: Cell, extreme: Extreme): object {
+  return extremeStruct(cell.message.root, cell, extreme)
+}
+
+function extremeStruct(struct: Struct, cell: Cell, extreme: Extreme): object {
+  const fields = struct.fields.map((field): [string, unknown] => [field.name, extremeField(field, cell, extreme)])
+  const value = Object.fromEntries(fields) as object
+  if (!cell.flexible || extreme === 'smallest') return value
+  const highest = Math.max(-1, ...struct.fields.map((field) => field.tag ?? -1))
+  const unknownTags = [highest + 1, 0x7ffffffe].map((tag) => ({ tag, data: Buffer.alloc(200, tag) }))
+  return { ...value, unknownTags }
+}
+
+function extremeField(field: Field, cell: Cell, extreme: Extreme): unknown {
+  if (!isIn(field.versions, cell.version)) return defaultOf(field)
+  if (extreme === 'smallest') {
+    if (isIn(field.nullable, cell.version)) return null
+    if (field.array || (isStruct(field.type) && field.tag !== undefined)) return field.array ? [] : null
+  }
+  const element = isStruct(field.type)
+    ? extremeStruct(field.type, cell, extreme)
+    : extremePrimitive(field.type, extreme)
+  return field.array ? [element, element] : element
+}
+
+function extremePrimitive(type: Primitive, extreme: Extreme): unknown {
+  const low = extreme === 'smallest'
+  switch (type) {
+    case 'bool':
+      return !low
+    case 'int8':
+      return low ? -(2 ** 7) : 2 ** 7 - 1
+    case 'int16':
+      return low ? -(2 ** 15) : 2 ** 15 - 1
+    case 'uint16':
+      return low ? 0 : 2 ** 16 - 1
+    case 'int32':
+      return low ? -(2 ** 31) : 2 ** 31 - 1
+    case 'uint32':
+      return low ? 0 : 2 ** 32 - 1
+    case 'int64':
+      return low ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER
+    case 'bigint64':
+      return low ? -(2n ** 63n) : 2n ** 63n - 1n
+    case 'float64':
+      return low ? -Number.MAX_VALUE : Number.MAX_VALUE
+    case 'uuid':
+      return low ? zeroUuid : Buffer.alloc(16, 255).toString('base64url')
+    case 'string':
+      return low ? '' : extreme === 'largest' ? 'x'.repeat(32_767) : '€ 𝄞 é \u0000 \uffff'.repeat(300)
+    case 'bytes':
+    case 'records':
+      return Buffer.alloc(low ? 0 : 20_000, 7)
+  }
 }
 
 /** The value that decoding gives to a field that is absent. */
