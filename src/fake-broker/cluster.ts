@@ -6,6 +6,7 @@ import type { Runtime, Timer } from '../runtime/runtime.ts'
 import { Controls } from './control.ts'
 import { Coordinators } from './coordinators.ts'
 import type { GroupState } from './group.ts'
+import type { Member } from './group-member.ts'
 import type { Partition, Topic } from './topics.ts'
 import { Topics } from './topics.ts'
 import { type Ended, Transactions } from './transactions.ts'
@@ -22,6 +23,7 @@ export interface ClusterOptions {
   /** API key → highest version offered; lower than what the codec knows, to stand for an older broker. */
   maxVersions: Readonly<Record<number, number>>
   onGroupState?: (state: GroupState) => void
+  onMemberGivenUp?: (groupId: string, member: Member) => void
 }
 
 export const defaultOptions: ClusterOptions = {
@@ -66,11 +68,12 @@ export class Cluster {
     this.options = { ...defaultOptions, ...options }
     this.nodes = nodeIds.map((id) => ({ id, host: '', port: 0, up: true }))
     this.topics = new Topics((below) => runtime.random(below))
-    const { initialRebalanceDelayMs, onGroupState } = this.options
+    const { initialRebalanceDelayMs, onGroupState, onMemberGivenUp } = this.options
     this.coordinators = new Coordinators(() => this.upNodeIds(), {
       initialDelayMs: initialRebalanceDelayMs,
       newMemberId: (clientId) => `${clientId}-${(++this.#members).toString().padStart(8, '0')}`,
       ...(onGroupState === undefined ? {} : { onState: onGroupState }),
+      ...(onMemberGivenUp === undefined ? {} : { onGivenUp: onMemberGivenUp }),
     })
   }
 

@@ -12,6 +12,8 @@ export interface FakeBrokerOptions extends Partial<ClusterOptions> {
   nodeIds?: readonly number[]
   /** Host to listen on and to advertise. Default 127.0.0.1; a function gives each node its own. */
   host?: string | ((nodeId: number) => string)
+  /** Where a node's sockets live, if not in the runtime of the whole cluster: each node a host of its own. */
+  runtimeOf?: (nodeId: number) => Runtime
   /** Port per node id; default: any free one. */
   port?: (nodeId: number) => number
 }
@@ -74,11 +76,12 @@ export class FakeBroker {
     this.#connections.set(node.id, connections)
     const address = typeof host === 'string' ? host : host(node.id)
     const wanted = node.port === 0 ? (port?.(node.id) ?? 0) : node.port
-    const listener = await this.#runtime.listen({ host: address, port: wanted }, (socket) => {
+    const runtime = this.#options.runtimeOf?.(node.id) ?? this.#runtime
+    const listener = await runtime.listen({ host: address, port: wanted }, (socket) => {
       const id = ++this.#lastConnection
       const connection = new BrokerConnection(this.cluster, node, socket, id, (c) => connections.delete(c))
       connections.add(connection)
-      this.#runtime.soon(() => socket.resume())
+      runtime.soon(() => socket.resume())
       return connection
     })
     this.#listeners.set(node.id, listener)

@@ -29,6 +29,8 @@ export interface GroupOptions {
   newMemberId(clientId: string): string
   /** Told of every change of state, for statistics. */
   onState?: (state: GroupState) => void
+  /** Told of every member that did not leave but was given up: its session ended, or a rebalance went on without it. */
+  onGivenUp?: (groupId: string, member: Member) => void
 }
 
 export class Group {
@@ -136,7 +138,9 @@ export class Group {
   expire(nowMs: number): void {
     for (const [id, deadlineMs] of this.#pendingIds) if (nowMs >= deadlineMs) this.#pendingIds.delete(id)
     for (const member of Array.from(this.members.values())) {
-      if (nowMs >= sessionEnd(member) && this.members.has(member.id)) this.#remove(member, nowMs)
+      if (nowMs < sessionEnd(member) || !this.members.has(member.id)) continue
+      this.#options.onGivenUp?.(this.id, member)
+      this.#remove(member, nowMs)
     }
     if (nowMs < this.#deadlineMs) {
       if (this.#state === 'PreparingRebalance' && this.#pendingIds.size === 0) this.#completeIfAll(nowMs)
@@ -145,7 +149,11 @@ export class Group {
     this.#deadlineMs = Number.POSITIVE_INFINITY
     if (this.#state === 'PreparingRebalance') this.#complete(nowMs)
     else if (this.#state === 'CompletingRebalance') {
-      for (const member of Array.from(this.members.values())) if (member.unsynced) this.#remove(member, nowMs)
+      for (const member of Array.from(this.members.values())) {
+        if (!member.unsynced) continue
+        this.#options.onGivenUp?.(this.id, member)
+        this.#remove(member, nowMs)
+      }
     }
   }
 
@@ -276,7 +284,9 @@ export class Group {
   /** Everybody is here, or has been waited for long enough: the next generation begins. */
   #complete(nowMs: number): void {
     for (const member of Array.from(this.members.values())) {
-      if (member.join === undefined && member.instanceId === null) this.members.delete(member.id)
+      if (member.join !== undefined || member.instanceId !== null) continue
+      this.#options.onGivenUp?.(this.id, member)
+      this.members.delete(member.id)
     }
     this.generation++
     if (this.members.size === 0) {
