@@ -53,6 +53,10 @@ export class BrokerConnection implements SocketHandler {
     if (!this.#closed) this.#socket.destroy(reset)
   }
 
+  onConnect(): void {
+    this.#socket.resume()
+  }
+
   buffer(): Uint8Array {
     return this.#frame === undefined ? this.#readBuffer : this.#frame.subarray(this.#filled)
   }

@@ -81,7 +81,6 @@ export class FakeBroker {
       const id = ++this.#lastConnection
       const connection = new BrokerConnection(this.cluster, node, socket, id, (c) => connections.delete(c))
       connections.add(connection)
-      runtime.soon(() => socket.resume())
       return connection
     })
     this.#listeners.set(node.id, listener)

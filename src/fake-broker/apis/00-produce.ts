@@ -10,6 +10,9 @@ import type { Partition, Topic } from '../topics.ts'
 /** From here on a partition joins its transaction by being produced to (KIP-890). */
 const IMPLICIT_TRANSACTION_VERSION = 12
 
+/** First version whose answer may say who leads. */
+const LEADER_FROM = 10
+
 type ProduceCall = Call<ProduceRequest, ProduceResponse>
 
 interface Result {
@@ -75,7 +78,7 @@ function append(
   const { log, leader } = partition
   if (leader !== call.node.id) {
     const currentLeader = { leaderId: leader, leaderEpoch: log.epoch }
-    return { ...refused(errorCodes.NOT_LEADER_OR_FOLLOWER), currentLeader }
+    return { ...refused(errorCodes.NOT_LEADER_OR_FOLLOWER), ...(call.version >= LEADER_FROM ? { currentLeader } : {}) }
   }
   const { records } = data
   if (records === null || records.length === 0) return refused(errorCodes.INVALID_RECORD)

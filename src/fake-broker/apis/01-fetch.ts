@@ -11,6 +11,8 @@ import { api, type Call } from '../api.ts'
 import type { Partition } from '../topics.ts'
 
 const READ_COMMITTED = 1
+/** First version whose answer may say who leads. */
+const LEADER_FROM = 12
 const noRecords = Buffer.alloc(0)
 
 type FetchCall = Call<FetchRequest, FetchResponse>
@@ -77,8 +79,9 @@ function readOne(
   if (partition === undefined) return refused(index, errorCodes.UNKNOWN_TOPIC_OR_PARTITION)
   const errorCode = checkLeader(call.node.id, partition, currentLeaderEpoch)
   const { log, leader } = partition
-  const hint = call.version >= 12 ? { currentLeader: { leaderId: leader, leaderEpoch: log.epoch } } : {}
-  if (errorCode !== 0) return { ...refused(index, errorCode), ...hint }
+  const currentLeader = { leaderId: leader, leaderEpoch: log.epoch }
+  if (errorCode !== 0)
+    return { ...refused(index, errorCode), ...(call.version >= LEADER_FROM ? { currentLeader } : {}) }
   const base = { ...refused(index, 0), ...ends(partition) }
   if (lastFetchedEpoch >= 0) {
     const end = log.endOfEpoch(lastFetchedEpoch)

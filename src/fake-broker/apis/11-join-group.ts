@@ -8,7 +8,8 @@ export const joinGroupApi = api(joinGroup, (call) => {
   const { request, cluster, node, version, nowMs } = call
   const { groupId, memberId, sessionTimeoutMs } = request
   const refused = cluster.coordinators.check(groupId, node.id, nowMs) || checkJoin(groupId, sessionTimeoutMs)
-  if (refused !== 0) return { ...joinError(refused, memberId), members: [] }
+  const noProtocol = version >= 7 ? null : ''
+  if (refused !== 0) return { ...joinError(refused, memberId), protocolName: noProtocol, members: [] }
   const group = cluster.coordinators.getOrCreate(groupId, nowMs)
   group.join(
     {
@@ -29,7 +30,7 @@ export const joinGroupApi = api(joinGroup, (call) => {
         errorCode: reply.errorCode,
         generationId: reply.generation,
         protocolType: reply.errorCode === 0 ? group.protocolType : null,
-        protocolName: reply.protocolName ?? (version >= 7 ? null : ''),
+        protocolName: reply.protocolName ?? noProtocol,
         leader: reply.leader,
         skipAssignment: reply.skipAssignment,
         memberId: reply.memberId,

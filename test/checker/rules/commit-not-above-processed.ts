@@ -12,6 +12,8 @@ import { Grid, type Report, type Rule } from '../rule.ts'
 interface Last {
   offset: number
   commit: CommittedEvent | undefined
+  /** After a seek: behind the last record delivered since. A commit above it was under way before, and does not count. */
+  soughtUpTo?: number
 }
 
 export const commitNotAboveProcessed: Rule = {
@@ -43,6 +45,7 @@ class Progress {
     const { event, group, client, partition } = entry
     switch (event.event) {
       case 'delivered':
+        this.#reach(client, partition, event.offset)
         if (event.done === true || this.#index.settings.processed === 'delivered') this.#finish(entry, event.offset)
         else this.#open.at(client, partition).add(event.offset)
         break
@@ -50,7 +53,7 @@ class Progress {
         this.#finish(entry, event.offset)
         break
       case 'sought':
-        this.#floor.set(client, partition, { offset: -1, commit: undefined })
+        this.#floor.set(client, partition, { offset: -1, commit: undefined, soughtUpTo: event.offset })
         break
       case 'assigned':
         for (const p of assignedPartitions(this.#index, event)) {
@@ -77,10 +80,16 @@ class Progress {
     const floor = this.#floor.at(client, partition)
     const moved = facts !== undefined && facts.truncatedFrom < floor.offset
     if (event.offset < floor.offset && !moved) this.#report('the committed offset went back', floor.commit, event)
-    this.#floor.set(client, partition, { offset: event.offset, commit: event })
+    if (event.offset <= (floor.soughtUpTo ?? event.offset))
+      Object.assign(floor, { offset: event.offset, commit: event })
     this.#last.set(group, partition, { offset: event.offset, commit: event })
     if (this.#index.settings.shared === true && !event.member.startsWith('@')) this.#judgeShared(entry, event)
     else this.#judgePlain(entry, event)
+  }
+
+  #reach(client: number, partition: number, offset: number): void {
+    const floor = this.#floor.peek(client, partition)
+    if (floor?.soughtUpTo !== undefined) floor.soughtUpTo = Math.max(floor.soughtUpTo, offset + 1)
   }
 
   #judgeShared({ client, partition }: Entry, event: CommittedEvent): void {

@@ -10,6 +10,8 @@ import { Grid, type Report, type Rule } from '../rule.ts'
 interface Floor {
   offset: number
   commit: Entry | undefined
+  /** After a seek: behind the last record delivered since. A commit above it was under way before, and does not count. */
+  soughtUpTo?: number
 }
 
 interface Covered {
@@ -55,6 +57,7 @@ class Commits {
       case 'sought': {
         const floor = this.#floors.at(client, partition)
         floor.offset = Math.min(floor.offset, event.offset)
+        floor.soughtUpTo = event.offset
         const covered = this.#covered.at(group, partition)
         for (const offset of covered.keys()) if (offset >= event.offset) covered.delete(offset)
         break
@@ -74,9 +77,9 @@ class Commits {
     const { group, client, partition } = entry
     const shared = this.#index.settings.shared === true
     if (!shared) {
-      const floor = { offset: event.offset, commit: entry }
-      this.#committed.set(group, partition, floor)
-      this.#floors.set(client, partition, { ...floor })
+      this.#committed.set(group, partition, { offset: event.offset, commit: entry })
+      const own = this.#floors.at(client, partition)
+      if (event.offset <= (own.soughtUpTo ?? event.offset)) Object.assign(own, { offset: event.offset, commit: entry })
       if (event.ranges === undefined) return
     }
     const uncovered = this.#uncovered.at(client, partition)
@@ -91,6 +94,8 @@ class Commits {
 
   #deliver(entry: Entry, event: DeliveredEvent): void {
     const { group, client, partition } = entry
+    const own = this.#floors.peek(client, partition)
+    if (own?.soughtUpTo !== undefined) own.soughtUpTo = Math.max(own.soughtUpTo, event.offset + 1)
     const given = this.#given.at(group, partition)
     const first = given.get(event.offset)
     if (first === undefined) given.set(event.offset, event)

@@ -67,7 +67,10 @@ export class ClusterView {
     for (;;) {
       if (this.#closed) throw new ConnectionLost('client closed')
       try {
-        const answer = await this.#any().ask(findCoordinator, { key, keyType, coordinatorKeys: [key] })
+        const wire = this.#any()
+        await wire.ready
+        const batched = wire.versionOf(findCoordinator) >= 4
+        const answer = await wire.ask(findCoordinator, { keyType, ...(batched ? { coordinatorKeys: [key] } : { key }) })
         const found = answer.coordinators[0] ?? answer
         if (found.errorCode === 0) {
           this.#brokers.set(found.nodeId, { host: found.host, port: found.port })

@@ -25,6 +25,8 @@ export interface ConsumerOptions {
   minWorkMs: number
   maxWorkMs: number
   record(event: HistoryEvent): void
+  /** The model met something that no client should. */
+  fail: (error: unknown) => void
 }
 
 export interface BufferedRecord {
@@ -43,9 +45,15 @@ export interface Owned {
   epoch: number
   /** Raised whenever an answer that is under way must not count. */
   version: number
+  /** How often the application sought. */
+  moves: number
   buffered: number
+  /** About to be given up: nothing more is fetched or handed to the application. */
+  frozen: boolean
   /** Behind the last record that the application finished; −1 for none yet. */
   done: number
+  /** The position, whenever everything before it was finished; −1 for never yet. */
+  consumed: number
   committed: number
 }
 
@@ -87,9 +95,23 @@ export class ModelConsumer {
       epoch: -1,
       version: 0,
       buffered: 0,
+      moves: 0,
+      frozen: false,
       done: -1,
+      consumed: -1,
       committed: position,
     })
+  }
+
+  /** What is buffered of these partitions is dropped, and nothing more comes. */
+  freeze(partitions: readonly number[]): void {
+    for (const partition of partitions) {
+      const owned = this.owned.get(partition)
+      if (owned === undefined) continue
+      owned.frozen = true
+      owned.version++
+    }
+    this.#dropBuffered(partitions)
   }
 
   /** Lets partitions go; what is buffered of them is dropped. */
@@ -105,6 +127,8 @@ export class ModelConsumer {
     this.record({ event: 'sought', ...this.who(), topic: this.options.topic, partition, offset })
     owned.position = offset
     owned.done = -1
+    owned.consumed = -1
+    owned.moves++
     owned.version++
     this.#dropBuffered([partition])
     this.pump()
@@ -131,7 +155,7 @@ export class ModelConsumer {
   pump(): void {
     if (this.closed) return
     this.#fetcher.pump()
-    this.#working ??= this.queue.length === 0 ? undefined : this.#work()
+    this.#working ??= this.queue.length === 0 ? undefined : this.#work().catch(this.options.fail)
   }
 
   /** Resolves when the application is not in the middle of a record. */
@@ -170,18 +194,22 @@ export class ModelConsumer {
       if (record === undefined || this.closed) break
       const owned = this.owned.get(record.partition)
       if (owned === undefined) continue
-      owned.buffered--
-      const { version } = owned
+      const { moves } = owned
       this.#hand = this.#process(record)
       await this.#hand
       this.#hand = undefined
-      const still = this.owned.get(record.partition)
-      if (still === owned && still.version === version) owned.done = record.offset + 1
+      if (this.owned.get(record.partition) === owned && owned.moves === moves) this.#finished(owned, record)
       await this.onRecordDone(record)
       this.#fetcher.pump()
     }
     this.#working = undefined
     this.pump()
+  }
+
+  #finished(owned: Owned, { offset }: BufferedRecord): void {
+    owned.done = offset + 1
+    owned.buffered = Math.max(0, owned.buffered - 1)
+    if (owned.buffered === 0 && !owned.frozen) owned.consumed = owned.position
   }
 
   async #process({ partition, offset, key, value }: BufferedRecord): Promise<void> {

@@ -7,7 +7,7 @@ import { fetch } from '../../../src/protocol/generated/01-fetch.ts'
 import type { FetchResponsePartition } from '../../../src/protocol/generated/01-fetch.ts'
 import { fetchesById } from './cluster-view.ts'
 import type { ModelConsumer, Owned } from './consumer.ts'
-import { visibleRecords } from './read-answer.ts'
+import { expectUseful, visibleRecords } from './read-answer.ts'
 import { ConnectionLost, type Wire } from './wire.ts'
 
 interface Session {
@@ -41,14 +41,14 @@ export class Fetcher {
     if (full || this.#refreshing) return
     const byNode = new Map<number, Owned[]>()
     for (const partition of owned.values()) {
-      if (partition.position < 0) continue
+      if (partition.position < 0 || partition.frozen) continue
       const nodeId = view.leader(topic, partition.partition)?.nodeId ?? -1
       if (this.#busy.has(nodeId)) continue
       byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), partition])
     }
     for (const [nodeId, partitions] of byNode) {
       if (nodeId < 0) this.#refresh()
-      else void this.#fetch(nodeId, partitions)
+      else this.#fetch(nodeId, partitions).catch(options.fail)
     }
   }
 
@@ -133,7 +133,7 @@ export class Fetcher {
       case errorCodes.OFFSET_OUT_OF_RANGE:
         owned.position = -1
         owned.version++
-        void this.#consumer.findStarts()
+        this.#consumer.findStarts().catch(this.#consumer.options.fail)
         return true
       default:
         return false
@@ -145,6 +145,8 @@ export class Fetcher {
       return true
     }
     if (answer.records === null) throw new Error('records null: kafka-python dies of it')
+    // A filter may withhold records, but what it sends has to be of use.
+    if (this.#consumer.options.alone) expectUseful(answer.records, owned.position)
     const aborted = answer.abortedTransactions ?? []
     const { records, next } = visibleRecords(answer.records, owned.position, aborted, this.#consumer.options.family)
     for (const [at, { offset, key, value }] of records.entries()) {
@@ -154,6 +156,7 @@ export class Fetcher {
       owned.buffered++
     }
     owned.position = next
+    if (owned.buffered === 0) owned.consumed = next
     return true
   }
 
@@ -191,12 +194,13 @@ export class Fetcher {
     if (this.#refreshing) return
     this.#refreshing = true
     const { view, options } = this.#consumer
-    void view
+    view
       .sleep(options.family.retryBackoffMs)
       .then(() => view.refresh([options.topic]))
       .then(() => {
         this.#refreshing = false
         this.#consumer.pump()
       })
+      .catch(options.fail)
   }
 }

@@ -230,8 +230,7 @@ export class Membership {
   async #giveUp(partitions: number[]): Promise<void> {
     if (partitions.length === 0) return
     const consumer = this.#consumer
-    const kept = consumer.queue.filter((record) => !partitions.includes(record.partition))
-    consumer.queue.splice(0, consumer.queue.length, ...kept)
+    consumer.freeze(partitions)
     if (this.#family.waitsAtRebalance) {
       await consumer.atRest()
       await this.#commit(partitions)
@@ -253,7 +252,7 @@ export class Membership {
       case 'batch':
         return record.last ? this.#commit([record.partition]) : undefined
       case 'asynchronous':
-        if (record.last) void this.#commit([record.partition], 1)
+        if (record.last) this.#commit([record.partition], 1).catch(this.#consumer.options.fail)
         return undefined
       case 'auto':
         return this.#autoCommit()
@@ -288,11 +287,8 @@ export class Membership {
   }
 
   /** Behind what the application finished; behind the whole batch where the family's position says so. */
-  #committable({ done, buffered, position }: Owned): number {
-    if (done < 0) return -1
-    return this.#family.commits === 'position' && buffered === 0 && !this.#consumer.busy
-      ? Math.max(done, position)
-      : done
+  #committable({ done, consumed }: Owned): number {
+    return this.#family.commits === 'position' ? Math.max(done, consumed) : done
   }
 
   /** True when there is nothing more to try. */

@@ -20,6 +20,8 @@ export interface ProducerOptions {
   bootstrap: readonly string[]
   topic: string
   record(event: HistoryEvent): void
+  /** The model met something that no client should. */
+  fail: (error: unknown) => void
 }
 
 interface Message {
@@ -128,7 +130,7 @@ export class ModelProducer {
         continue
       }
       if ((this.#inFlight.get(nodeId) ?? 0) >= this.#family.inFlight) continue
-      void this.#sendTo(nodeId, batches)
+      this.#sendTo(nodeId, batches).catch(this.#options.fail)
     }
   }
 
@@ -306,10 +308,13 @@ export class ModelProducer {
 
   #refresh(): void {
     this.#stale = false
-    void this.#view.refresh([this.#options.topic]).then(() => {
-      this.#refreshedMs = this.#view.runtime.now()
-      this.#pumpSoon()
-    })
+    this.#view
+      .refresh([this.#options.topic])
+      .then(() => {
+        this.#refreshedMs = this.#view.runtime.now()
+        this.#pumpSoon()
+      })
+      .catch(this.#options.fail)
     this.#refreshedMs = this.#view.runtime.now()
   }
 
@@ -325,10 +330,12 @@ export class ModelProducer {
       }
       batch.producerId = -1
     }
-    void this.#askIdentity().then(() => {
-      this.#identifying = false
-      this.#pumpSoon()
-    })
+    this.#askIdentity()
+      .then(() => {
+        this.#identifying = false
+        this.#pumpSoon()
+      })
+      .catch(this.#options.fail)
   }
 
   async #askIdentity(): Promise<void> {

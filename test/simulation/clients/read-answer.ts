@@ -15,6 +15,20 @@ export interface Visible {
   next: number
 }
 
+/** An answer that some family does not survive, though the wire format allows it. */
+export class UselessAnswer extends Error {}
+
+/**
+ * Throws where the records hold nothing for the consumer at `position`: kafkajs and sarama ask for the same again, and
+ * again, and librdkafka doubles its fetch size each time until it reports an error (measured).
+ */
+export function expectUseful(bytes: Buffer, position: number): void {
+  if (bytes.length === 0) return
+  const records = readRecords(bytes, MAX_INFLATED_BYTES)
+  if (records.some((record) => !record.control && record.offset >= position)) return
+  throw new UselessAnswer(`${bytes.length} bytes and ${records.length} records, none for a consumer at ${position}`)
+}
+
 export function visibleRecords(
   bytes: Buffer,
   position: number,

@@ -31,6 +31,8 @@ interface Held {
 
 export class Network {
   readonly options: NetworkOptions
+  /** `from>to` for every pair of processes of which one has dialled the other. */
+  readonly dialled = new Set<string>()
   readonly #clock: Clock
   readonly #random: Random
   readonly #processes = new Map<string, Process>()
@@ -67,6 +69,7 @@ export class Network {
 
   dial(from: Process, { host, port, timeoutMs }: DialOptions, handler: SocketHandler): Socket {
     const to = this.#find(host)
+    this.dialled.add(`${from.name}>${to?.name ?? host}`)
     const local = new VirtualSocket(this, from, this.#nextPort++, to?.address ?? host, port)
     local.handler = handler
     this.#sockets.add(local)
@@ -159,6 +162,7 @@ export class Network {
       const handler = listener.accept(remote)
       if (handler === undefined) return remote.destroy(true)
       remote.handler = handler
+      handler.onConnect?.()
       this.carry(remote, () => (local.destroyed ? remote.reset() : local.connect()))
     })
   }

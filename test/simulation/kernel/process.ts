@@ -42,7 +42,7 @@ export class Process implements Runtime {
   }
 
   wallNow(): number {
-    return EPOCH_MS + this.#clock.nowMs
+    return EPOCH_MS + Math.floor(this.#clock.nowMs)
   }
 
   timer(delayMs: number, fire: () => void): Timer {

@@ -176,6 +176,16 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
     clean().committed('m', 0, 2).assigned('n', 1).took('m', 'a1'),
     { 'committed-not-redelivered': 1, 'duplicates-explained': 1 },
   ],
+  [
+    'again: it sought while a commit was under way',
+    clean().sought('m', 0, 0).committed('m', 0, 2).took('m', 'a1', 'b2').committed('m', 0, 1),
+    {},
+  ],
+  [
+    'again: below a commit of what was given after it sought',
+    clean().sought('m', 0, 0).took('m', 'a1', 'b2').committed('m', 0, 2).took('m', 'a1'),
+    { 'committed-not-redelivered': 1, 'duplicates-explained': 1 },
+  ],
   ['again: it sought', clean().committed('m', 0, 2).sought('m', 0, 0).took('m', 'a1'), {}],
   [
     'again: inside a committed range',

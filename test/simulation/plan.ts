@@ -1,0 +1,213 @@
+/**
+ * What one simulated run consists of, as plain data drawn from a seed: so that it can be printed, replayed, edited and
+ * made smaller. Times are virtual milliseconds from the start.
+ */
+import { type ConsumerFamily, consumerFamilies, producerFamilies } from './clients/families.ts'
+import { Random } from './kernel/random.ts'
+
+/** plain: groups through proxies that change nothing. filtered: consumers that divide the keys among them. */
+export const scenarios = ['plain', 'filtered'] as const
+export type ScenarioName = (typeof scenarios)[number]
+
+export interface ProducerPlan {
+  name: string
+  family: string
+  /** Transactional: ends every few records with a commit or an abort. */
+  transactional: boolean
+  keys: number
+  records: number
+  /** Records handed over at once: they share batches. */
+  burst: number
+  gapMs: number
+}
+
+export interface ConsumerPlan {
+  name: string
+  family: string
+  /** Of its group: what all members support. */
+  assignor?: ConsumerFamily['assignor']
+  startMs: number
+  /** Leaves in order at this time; never where undefined. */
+  leaveMs?: number
+  maxWorkMs: number
+  /** The share of the buckets it reads, from and to (exclusive), where partitions are filtered. */
+  range?: [number, number]
+}
+
+export type Fault = { atMs: number } & (
+  | { kind: 'cut'; link: number }
+  | { kind: 'half-open'; link: number; forMs: number }
+  | { kind: 'broker-down'; node: number; forMs: number; reset: boolean }
+  | { kind: 'leader-change'; partition: number }
+  | { kind: 'unclean-leader-change'; partition: number; forMs: number }
+  | { kind: 'coordinator-reload' }
+  | { kind: 'proxy-crash'; proxy: number; forMs: number }
+  | { kind: 'proxy-pause'; proxy: number; forMs: number }
+  | { kind: 'client-crash'; consumer: number; forMs: number }
+  | { kind: 'client-pause'; consumer: number; forMs: number }
+  | { kind: 'error-answer'; apiKey: number; code: number; times: number }
+  | { kind: 'late-answer'; apiKey: number; delayMs: number; times: number }
+  | { kind: 'cut-answer'; apiKey: number; afterBytes: number }
+  | { kind: 'seek'; consumer: number; back: number }
+  | { kind: 'compact'; partition: number }
+  | { kind: 'trim'; partition: number; keep: number }
+)
+export type FaultKind = Fault['kind']
+
+export interface Plan {
+  seed: number
+  scenario: ScenarioName
+  proxies: number
+  nodes: number
+  partitions: number
+  maxDelayMs: number
+  splitChance: number
+  /** Records per batch and codec are the families' business; bytes asked for per partition are ours. */
+  partitionMaxBytes: number
+  producers: ProducerPlan[]
+  consumers: ConsumerPlan[]
+  faults: Fault[]
+}
+
+const BUCKETS = 65_536
+/** Faults come between these times; the load lasts about as long. */
+const FIRST_FAULT_MS = 1_000
+const LAST_FAULT_MS = 12_000
+
+const produce = 0
+const fetch = 1
+const metadata = 3
+const offsetCommit = 8
+const joinGroup = 11
+const heartbeat = 12
+
+/** Answers a broker may give at any time, by API. */
+const errorAnswers: readonly [apiKey: number, code: number][] = [
+  [produce, 6],
+  [produce, 7],
+  [produce, 3],
+  [fetch, 6],
+  [fetch, 3],
+  [offsetCommit, 14],
+  [offsetCommit, 16],
+  [joinGroup, 15],
+  [joinGroup, 16],
+  [heartbeat, 27],
+]
+
+export function drawPlan(seed: number, scenario: ScenarioName): Plan {
+  const random = Random.forked(seed, `plan ${scenario}`)
+  const filtered = scenario === 'filtered'
+  const partitions = filtered ? random.between(1, 2) : random.pick([1, 2, 3, 4, 6])
+  const nodes = random.pick([1, 2, 3])
+  const plan: Plan = {
+    seed,
+    scenario,
+    proxies: random.pick([1, 1, 3]),
+    nodes,
+    partitions,
+    maxDelayMs: random.pick([1, 3, 10, 40]),
+    splitChance: random.pick([0, 0.05, 0.5]),
+    partitionMaxBytes: random.pick(filtered ? [100, 100, 400, 1024 * 1024] : [300, 2_000, 1024 * 1024]),
+    producers: drawProducers(random, filtered),
+    consumers: filtered ? drawRangeConsumers(random) : drawGroup(random),
+    faults: [],
+  }
+  const count = random.between(1, 5)
+  for (let i = 0; i < count; i++) plan.faults.push(drawFault(random, plan))
+  plan.faults.sort((a, b) => a.atMs - b.atMs)
+  return plan
+}
+
+function drawProducers(random: Random, filtered: boolean): ProducerPlan[] {
+  return Array.from({ length: random.between(1, 3) }, (_, i) => {
+    const transactional = random.chance(filtered ? 0.4 : 0.2)
+    return {
+      name: `p${i}`,
+      family: random.pick(producerFamilies).name,
+      transactional,
+      keys: random.pick(filtered ? [1, 5, 8] : [1, 3, 8]),
+      records: random.between(20, 50),
+      burst: random.pick(filtered ? [1, 8, 16] : [1, 4, 12]),
+      gapMs: random.pick([20, 100, 300]),
+    }
+  })
+}
+
+function drawGroup(random: Random): ConsumerPlan[] {
+  const assignor = random.pick(['range', 'roundrobin', 'cooperative-sticky'] as const)
+  return Array.from({ length: random.between(1, 4) }, (_, i) => {
+    const leaves = random.chance(0.2)
+    return {
+      name: `c${i}`,
+      family: random.pick(consumerFamilies).name,
+      assignor,
+      startMs: i === 0 ? 0 : random.pick([0, 0, random.below(10_000)]),
+      ...(leaves && i > 0 ? { leaveMs: random.between(6_000, 14_000) } : {}),
+      maxWorkMs: random.pick([0, 5, 60]),
+    }
+  })
+}
+
+/** Consumers without a group that divide the buckets among them, some very unevenly. */
+function drawRangeConsumers(random: Random): ConsumerPlan[] {
+  const count = random.pick([1, 2, 2, 3, 3])
+  const edges = [0, BUCKETS - 1]
+  const inner = Array.from({ length: count - 1 }, () =>
+    random.chance(0.2) ? random.pick(edges) : random.below(BUCKETS),
+  )
+  const bounds = [0, ...inner.sort((a, b) => a - b), BUCKETS]
+  return Array.from({ length: count }, (_, i) => ({
+    name: `c${i}`,
+    family: random.pick(consumerFamilies).name,
+    startMs: random.pick([0, 0, random.below(5_000)]),
+    maxWorkMs: random.pick([0, 5, 60]),
+    range: [bounds[i] ?? 0, bounds[i + 1] ?? BUCKETS] as [number, number],
+  }))
+}
+
+function drawFault(random: Random, plan: Plan): Fault {
+  const atMs = random.between(FIRST_FAULT_MS, LAST_FAULT_MS)
+  const forMs = random.between(50, 5_000)
+  const partition = random.below(plan.partitions)
+  const proxy = random.below(Math.max(1, plan.proxies))
+  const consumer = random.below(plan.consumers.length)
+  const [apiKey, code] = random.pick(errorAnswers)
+  const times = random.between(1, 3)
+  const make: readonly (() => Fault)[] = [
+    () => ({ atMs, kind: 'cut', link: random.below(100) }),
+    () => ({ atMs, kind: 'cut', link: random.below(100) }),
+    () => ({ atMs, kind: 'half-open', link: random.below(100), forMs }),
+    () => ({ atMs, kind: 'broker-down', node: random.below(plan.nodes), forMs, reset: random.chance(0.5) }),
+    () => ({ atMs, kind: 'leader-change', partition }),
+    () => ({ atMs, kind: 'unclean-leader-change', partition, forMs: random.between(50, 1_000) }),
+    () => ({ atMs, kind: 'coordinator-reload' }),
+    () => ({ atMs, kind: 'proxy-crash', proxy, forMs: random.between(10, 3_000) }),
+    () => ({ atMs, kind: 'proxy-pause', proxy, forMs: random.between(10, 3_000) }),
+    () => ({ atMs, kind: 'client-crash', consumer, forMs }),
+    () => ({ atMs, kind: 'client-pause', consumer, forMs: random.pick([500, 2_000, 9_000]) }),
+    () => ({ atMs, kind: 'error-answer', apiKey, code, times }),
+    () => ({
+      atMs,
+      kind: 'late-answer',
+      apiKey: random.pick([produce, fetch, metadata, joinGroup]),
+      delayMs: forMs,
+      times,
+    }),
+    () => ({
+      atMs,
+      kind: 'cut-answer',
+      apiKey: random.pick([produce, fetch, metadata]),
+      afterBytes: random.below(200),
+    }),
+    () => ({ atMs, kind: 'seek', consumer, back: random.between(1, 30) }),
+    () => ({ atMs, kind: 'compact', partition }),
+    () => ({ atMs, kind: 'trim', partition, keep: random.between(0, 20) }),
+  ]
+  // Where records are withheld, what is remembered between two Fetches is the most fragile.
+  const fragile: readonly (() => Fault)[] = [
+    () => ({ atMs, kind: 'seek', consumer, back: random.between(1, 12) }),
+    () => ({ atMs, kind: 'proxy-crash', proxy, forMs: random.between(10, 500) }),
+  ]
+  return random.pick(plan.scenario === 'filtered' && random.chance(0.5) ? fragile : make)()
+}

@@ -1,0 +1,240 @@
+/** Everything that lives in one simulated run: brokers, proxies, clients, each a process of its own on one network. */
+import { configSchema } from '../../src/config/schema.ts'
+import type { FetchPolicy } from '../../src/editors/fetch/policy.ts'
+import { FakeBroker } from '../../src/fake-broker/fake-broker.ts'
+import { startProxy } from '../../src/lifecycle/proxy.ts'
+import { bucketOf } from '../../src/records/hashes/buckets.ts'
+import type { Log } from '../../src/telemetry/log.ts'
+import type { Meter, Meters } from '../../src/telemetry/meter.ts'
+import { ModelConsumer } from './clients/consumer.ts'
+import { type ConsumerFamily, consumerFamilies, type ProducerFamily, producerFamilies } from './clients/families.ts'
+import { Membership } from './clients/member.ts'
+import { ModelProducer } from './clients/producer.ts'
+import { ModelTransactor } from './clients/transactor.ts'
+import { Clock } from './kernel/clock.ts'
+import { Network } from './kernel/network.ts'
+import type { Process } from './kernel/process.ts'
+import { Random } from './kernel/random.ts'
+import { Ledger } from './ledger.ts'
+import type { ConsumerPlan, Plan, ProducerPlan } from './plan.ts'
+import { Statistics } from './statistics.ts'
+
+export const TOPIC = 't'
+export const GROUP = 'g'
+const BROKER_PORT = 9092
+const PROXY_BASE_PORT = 19_093
+const KEPT_LOG_LINES = 60
+
+export interface LiveConsumer {
+  plan: ConsumerPlan
+  process: Process
+  consumer: ModelConsumer
+  membership: Membership | undefined
+  /** How many lives it has had. */
+  life: number
+  gone: boolean
+}
+
+export class World {
+  readonly plan: Plan
+  readonly clock = new Clock()
+  readonly network: Network
+  readonly ledger = new Ledger()
+  readonly statistics = new Statistics()
+  readonly random: Random
+  readonly logLines: string[] = []
+  readonly consumers: LiveConsumer[] = []
+  readonly producers: (ModelProducer | ModelTransactor)[] = []
+  readonly proxies: Process[] = []
+  broker!: FakeBroker
+  /** What a model met that no client should; the run ends. */
+  failure: unknown
+  readonly fail = (error: unknown): void => {
+    this.failure ??= error
+  }
+  readonly #runningProducers = new Set<ModelProducer>()
+
+  constructor(plan: Plan) {
+    this.plan = plan
+    this.random = Random.forked(plan.seed, 'world')
+    const options = { minDelayMs: 0.2, maxDelayMs: plan.maxDelayMs, splitChance: plan.splitChance }
+    this.network = new Network(this.clock, Random.forked(plan.seed, 'network'), options)
+  }
+
+  async open(): Promise<void> {
+    const { plan, network } = this
+    const nodes = Array.from({ length: plan.nodes }, (_, i) => network.spawn(`broker-${i + 1}`, plan.seed))
+    const cluster = network.spawn('cluster', plan.seed)
+    this.broker = await FakeBroker.start(cluster, {
+      nodeIds: nodes.map((_, i) => i + 1),
+      runtimeOf: (nodeId) => nodes[nodeId - 1] ?? cluster,
+      host: (nodeId) => `broker-${nodeId}`,
+      port: () => BROKER_PORT,
+      autoCreatePartitions: 0,
+      coordinatorLoadMs: 200,
+      onGroupState: (state) => this.statistics.count(`group.${state}`),
+      onMemberGivenUp: (_, member) => this.#givenUp(member.clientId),
+    })
+    this.broker.cluster.createTopic(TOPIC, plan.partitions)
+    for (let i = 0; i < plan.proxies; i++) await this.startProxy(i)
+    for (const producer of plan.producers) this.#startProducer(producer)
+    for (const consumer of plan.consumers) {
+      this.clock.schedule(consumer.startMs, () => void this.startConsumer(consumer, 0).catch(this.fail))
+    }
+  }
+
+  async startProxy(index: number): Promise<void> {
+    const process = this.network.spawn(`proxy-${index}`, this.plan.seed)
+    this.proxies[index] = process
+    const bootstrap = this.broker.cluster.nodes.map(({ id }) => `broker-${id}:${BROKER_PORT}`)
+    const config = configSchema.parse({
+      upstream: { bootstrap, metadataRefresh: '5s', dialTimeout: '3s' },
+      listeners: [{ bind: '0.0.0.0', advertise: process.name, basePort: PROXY_BASE_PORT, nodeIds: '0-3' }],
+    })
+    await startProxy(config, {
+      runtime: process,
+      log: this.#log(process.name),
+      meters: this.#meters(),
+      fetchPolicies: this.#policies(),
+    })
+  }
+
+  /** Starts a consumer, or its next life. */
+  async startConsumer(plan: ConsumerPlan, life: number): Promise<void> {
+    const name = life === 0 ? plan.name : `${plan.name}.${life}`
+    const process = this.network.spawn(name, this.plan.seed)
+    const own = named(consumerFamilies, plan.family)
+    const family: ConsumerFamily = {
+      ...own,
+      assignor: plan.assignor ?? own.assignor,
+      partitionMaxBytes: this.plan.partitionMaxBytes,
+    }
+    const alone = plan.range !== undefined
+    const consumer = new ModelConsumer(process, {
+      name,
+      group: GROUP,
+      alone,
+      family,
+      bootstrap: this.#bootstrap(),
+      topic: TOPIC,
+      minWorkMs: 0,
+      maxWorkMs: plan.maxWorkMs,
+      record: (event) => this.ledger.record(event),
+      fail: this.fail,
+    })
+    const membership = alone ? undefined : new Membership(consumer)
+    const live = { plan, process, consumer, membership, life, gone: false }
+    const at = this.consumers.findIndex((c) => c.plan === plan)
+    if (at < 0) this.consumers.push(live)
+    else this.consumers[at] = live
+    await consumer.start()
+    await membership?.run()
+  }
+
+  /** Producers have settled everything that they were given. */
+  get producersDone(): boolean {
+    return (
+      this.#runningProducers.size === 0 &&
+      this.producers.every((p) => (p instanceof ModelProducer ? p.open === 0 : p.done))
+    )
+  }
+
+  #startProducer(plan: ProducerPlan): void {
+    const process = this.network.spawn(plan.name, this.plan.seed)
+    const family = named(producerFamilies, plan.family)
+    const record = this.ledger.record.bind(this.ledger)
+    const base = { name: plan.name, family, bootstrap: this.#bootstrap(), topic: TOPIC, record, fail: this.fail }
+    if (plan.transactional) {
+      const { keys, records, gapMs } = plan
+      const transactor = new ModelTransactor(process, { ...base, keys, records, gapMs, abortChance: 0.3 })
+      this.producers.push(transactor)
+      transactor.run().catch(this.fail)
+      return
+    }
+    const producer = new ModelProducer(process, base)
+    this.producers.push(producer)
+    this.#runningProducers.add(producer)
+    this.#load(process, producer, plan).catch(this.fail)
+  }
+
+  async #load(process: Process, producer: ModelProducer, plan: ProducerPlan): Promise<void> {
+    for (let i = 0; i < plan.records; i++) {
+      const waitMs = i % plan.burst === 0 ? process.random(plan.gapMs * plan.burst) : 0
+      if (waitMs > 0) await new Promise<void>((resolve) => void process.timer(waitMs, resolve))
+      producer.send(`k${process.random(plan.keys)}`)
+    }
+    this.#runningProducers.delete(producer)
+  }
+
+  #bootstrap(): string[] {
+    const { proxies, nodes } = this.plan
+    if (proxies === 0) return Array.from({ length: nodes }, (_, i) => `broker-${i + 1}:${BROKER_PORT}`)
+    // Each client instance keeps to one proxy, as behind client-IP affinity.
+    return [`proxy-${this.random.below(proxies)}:${PROXY_BASE_PORT - 1}`]
+  }
+
+  #policies(): FetchPolicy[] {
+    const ranges = new Map(
+      this.plan.consumers.flatMap(({ name, range }) => (range === undefined ? [] : [[name, range]])),
+    )
+    if (ranges.size === 0) return []
+    const viewOf = (name: string) => {
+      const [from, to] = ranges.get(name.split('.')[0] ?? '') ?? [0, 0]
+      const keep = (record: Parameters<typeof bucketOf>[0]): boolean => {
+        const bucket = bucketOf(record)
+        return bucket >= from && bucket < to
+      }
+      const policy = { keep, count: (given: number, kept: number) => this.#countFiltered(given, kept) }
+      return { partition: () => policy }
+    }
+    const views = new Map(Array.from(ranges.keys(), (name) => [name, viewOf(name)]))
+    return [{ view: ({ instance }) => views.get(instance?.clientId?.split('.')[0] ?? '') }]
+  }
+
+  #countFiltered(delivered: number, withheld: number): void {
+    this.statistics.count('filter.delivered', delivered)
+    this.statistics.count('filter.withheld', withheld)
+    if (delivered === 0 && withheld > 0) this.statistics.count('filter.answers with nothing left')
+  }
+
+  /** The broker gave a member up: it may not know, but it is no live member any more. */
+  #givenUp(clientId: string): void {
+    this.statistics.count('group.member given up')
+    const partitions = Array.from({ length: this.plan.partitions }, (_, p): [string, number] => [TOPIC, p])
+    this.ledger.record({ event: 'lost', at: this.clock.nowMs, member: clientId, group: GROUP, partitions })
+  }
+
+  #log(name: string): Log {
+    const write = (fields: object, message: string): void => {
+      this.logLines.push(`${this.clock.nowMs.toFixed(1)} ${name} ${message} ${JSON.stringify(fields)}`)
+      if (this.logLines.length > KEPT_LOG_LINES) this.logLines.shift()
+    }
+    const error = (fields: object, message: string): void => {
+      write(fields, message)
+      this.statistics.count('proxy.log errors')
+    }
+    return { debug: () => undefined, info: write, warn: write, error }
+  }
+
+  #meters(): Meters {
+    const nothing = (): void => undefined
+    const meter: Meter = {
+      opened: () => this.statistics.count('proxy.connections'),
+      closed: (reason) => this.statistics.count(`closed.${reason}`),
+      request: (apiKey) => this.statistics.count(`requests.${apiKey}`),
+      response: nothing,
+      latency: nothing,
+      error: (_, code) => this.statistics.count(`errors.${code}`),
+      inFlight: nothing,
+      paused: nothing,
+      undecodable: () => this.statistics.count('proxy.undecodable'),
+    }
+    return { meter: () => meter }
+  }
+}
+
+function named<T extends ProducerFamily | ConsumerFamily>(families: readonly T[], name: string): T {
+  const family = families.find((f) => f.name === name)
+  if (family === undefined) throw new Error(`no family ${name}`)
+  return family
+}
