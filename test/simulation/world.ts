@@ -229,7 +229,7 @@ export class World {
       paused: nothing,
       undecodable: () => this.statistics.count('proxy.undecodable'),
     }
-    return { meter: () => meter }
+    return { meter: () => meter, publish: nothing }
   }
 }
 
