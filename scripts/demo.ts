@@ -67,6 +67,8 @@ async function end(code: number): Promise<never> {
   process.exit(code)
 }
 
+// Whoever was reading is gone: `npm run demo | head`, a closed terminal.
+process.stdout.on('error', () => endingSince === undefined && void end(1))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (endingSince !== undefined) {

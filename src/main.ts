@@ -73,4 +73,6 @@ function report(error: unknown, name: string): number {
   return kind === 'UsageError' || kind === 'ConfigError' ? 2 : 1
 }
 
+// `headgate config | head`: whoever was reading has seen enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 process.exitCode = await main(process.argv.slice(2))
