@@ -8,9 +8,10 @@ export const command: Command = {
   help: `Usage: headgate check [options]
 
 Checks the configuration and prints where clients will connect. Exit code 0 if all is well, 2 if the configuration is
-wrong, 1 if --connect found a port that is taken or no broker that answers.
+wrong, 1 if --connect found a port that is taken, no broker that answers, or one that cannot be reached.
 ${configHelp}
-      --connect          also try the ports, and ask the upstream brokers for their versions`,
+      --connect          also try the ports, and the brokers: those of upstream.bootstrap and
+                         those that the cluster names`,
   async run(args, io) {
     const values = readOptions(args, { ...configOptions, connect: { type: 'boolean' } })
     const { config } = loadConfig(loadOptions(values, io))
@@ -39,6 +40,10 @@ function plan(listener: ListenerConfig): string {
 async function tryOut(config: Config, io: Io): Promise<number> {
   const { probePorts, probeUpstream } = await import('./probe.ts')
   const results = [...(await probePorts(config)), ...(await probeUpstream(config))]
+  if (results.some(({ ok, upstream }) => ok && upstream)) {
+    const { probeBrokers } = await import('./probe-brokers.ts')
+    results.push(...(await probeBrokers(config)))
+  }
   io.out('\n')
   for (const { ok, text } of results) io.out(`${ok ? 'ok    ' : 'FAILED'} ${text}\n`)
   const upstream = results.filter((result) => result.upstream)

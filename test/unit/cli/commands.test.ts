@@ -8,6 +8,8 @@ import { command as healthcheck } from '../../../src/cli/healthcheck.ts'
 import { command as version } from '../../../src/cli/version.ts'
 import { startAdmin } from '../../../src/admin/server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
+import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 
 async function run(command: Command, args: string[], env: Record<string, string> = {}) {
   const text = { out: '', err: '' }
@@ -118,12 +120,24 @@ test('check --connect: a broker, something else, nothing, and a taken port', asy
     taken.out,
     /FAILED cannot listen on 127\.0\.0\.1:\d+: the port is in use .*listeners\[0\]\.bootstrapPort/,
   )
+  assert.match(taken.out, /FAILED cannot ask the upstream cluster for its brokers/)
   assert.match(taken.out, /ok {5}upstream 127\.0\.0\.1:\d+ is a Kafka broker \(1 APIs\)/)
   const none = await run(check, args(`127.0.0.1:${bad},127.0.0.1:${odd},127.0.0.1:1`, free))
   assert.equal(none.code, 1)
   assert.match(none.out, /closed the connection/)
   assert.match(none.out, /does not answer as Kafka does/)
   assert.match(none.out, /cannot be reached: .*ECONNREFUSED/)
+})
+
+test('check --connect: every broker that the cluster names is dialled as Headgate would', async (t) => {
+  const cluster = await FakeBroker.start(await nodeRuntime(), { nodeIds: [1, 2, 50_000] })
+  t.after(() => cluster.stop())
+  const args = ['--connect', '--upstream', cluster.bootstrap[0] ?? '', '--set', 'listeners[0].dial=2=127.0.0.1:1']
+  const { code, out } = await run(check, args)
+  assert.equal(code, 1)
+  assert.match(out, /ok {5}node 1 at 127\.0\.0\.1:\d+ can be reached/)
+  assert.match(out, /FAILED node 2 at 127\.0\.0\.1:1 \(dial\) cannot be reached: .*ECONNREFUSED.*fix: correct dial/)
+  assert.match(out, /FAILED node 50000 has no port: basePort 19093 \+ 50000 is above 65535/)
 })
 
 test('healthcheck follows /readyz, --live /livez, and fails without a server', async () => {
