@@ -1,10 +1,13 @@
 /**
  * Compares Headgate with other proxies, side by side on this machine:
  *   npm run bench -- [SCENARIO …] [--targets a,b] [--rounds 5] [--seconds 3] [--pin] [--json FILE] [--profile DIR]
+ *   npm run bench -- codecs [--rounds 5]
  * --profile: V8's CPU profile of the Node targets; choose one target and one scenario for the summary to mean something.
  * Timing never makes it fail; it exits with 1 only if a target did not carry the load at all.
  */
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { describeMachine, installed } from '../test/bench/machine.ts'
 import { compilePrograms } from '../test/bench/native.ts'
@@ -103,4 +106,13 @@ async function main(): Promise<void> {
   process.exitCode = failed.length > 0 ? 1 : 0
 }
 
-await main()
+/** Codecs and record filtering on one core, without sockets: programs of their own. */
+function benchCodecs(): void {
+  for (const program of ['codecs', 'records']) {
+    const file = join(import.meta.dirname, `../test/bench/${program}.ts`)
+    spawnSync(process.execPath, ['--import', 'tsx', file, values.rounds], { stdio: 'inherit' })
+  }
+}
+
+if (positionals.length === 1 && positionals[0] === 'codecs') benchCodecs()
+else await main()
