@@ -66,6 +66,8 @@ export function nodeProperties({ id, nodes, dataFolder, listeners = [], override
     'group.consumer.min.session.timeout.ms': '1000',
     'group.consumer.heartbeat.interval.ms': '1000',
     'group.consumer.min.heartbeat.interval.ms': '200',
+    'group.share.min.heartbeat.interval.ms': '200',
+    'group.share.heartbeat.interval.ms': '1000',
     // The cleaner allocates its whole map at start: 128 MiB by default.
     'log.cleaner.dedupe.buffer.size': String(8 << 20),
     'log.index.size.max.bytes': String(1 << 20),
