@@ -1,5 +1,10 @@
 /** The checks of `npm test`, in order: cheap ones first. A new suite is one entry here. */
 
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '../..')
+
 export interface Suite {
   readonly name: string
   readonly command: readonly string[]
@@ -14,18 +19,31 @@ export interface Suite {
 }
 
 const tsx = ['node', '--import', 'tsx']
-const nodeTest = [...tsx, '--test', '--test-reporter=spec']
+const npm = (script: string) => ['npm', 'run', '-s', script]
+
+/** The test files of a folder of test/, run by node:test. */
+function nodeTest(folder: string): string[] {
+  const names = readdirSync(join(root, 'test', folder)).filter((name) => name.endsWith('.test.ts'))
+  return [...tsx, '--test', '--test-reporter=spec', ...names.map((name) => join('test', folder, name))]
+}
 
 export const suites: readonly Suite[] = [
-  { name: 'build', command: ['npm', 'run', '-s', 'build'], seconds: 15 },
-  { name: 'format', command: ['npm', 'run', '-s', 'format:check'], seconds: 2 },
-  { name: 'types', command: ['npm', 'run', '-s', 'typecheck'], seconds: 15 },
-  { name: 'lint', command: ['npm', 'run', '-s', 'lint'], seconds: 40 },
-  { name: 'unit and property tests', command: ['npm', 'run', '-s', 'test:unit'], seconds: 60 },
-  { name: "codecs against Kafka's own", command: [...tsx, 'test/oracle/run.ts'], seconds: 90 },
+  { name: 'build', command: npm('build'), seconds: 15 },
+  { name: 'format', command: npm('format:check'), seconds: 2 },
+  { name: 'types', command: npm('typecheck'), seconds: 20 },
+  { name: 'lint', command: npm('lint'), seconds: 60 },
+  { name: 'generated code is current', command: [...tsx, 'scripts/codegen.ts', '--check'], seconds: 5 },
+  { name: 'unit and property tests', command: npm('test:unit'), seconds: 90 },
+  { name: "definitions against Kafka's", command: npm('protocol:check'), seconds: 10 },
+  { name: "codecs against Kafka's", command: npm('test:oracle'), seconds: 90 },
+  { name: "record batches against Kafka's", command: npm('test:oracle:records'), seconds: 30 },
+  { name: 'hostile bytes', command: [...npm('fuzz'), '--', '--runs', '10000'], seconds: 25 },
+  { name: 'deployment examples', command: nodeTest('integration/deploy'), seconds: 60 },
+  { name: 'the binary and the demo', command: nodeTest('integration/ops'), seconds: 60 },
+  { name: 'command-line tools', command: nodeTest('integration/tools'), seconds: 30, kafka: true },
   {
     name: 'client matrix',
-    command: [...nodeTest, 'test/integration/matrix/matrix.test.ts'],
+    command: nodeTest('integration/matrix'),
     seconds: 150,
     kafka: true,
     fullEnv: { TEST_FULL: '1' },
