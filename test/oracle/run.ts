@@ -8,7 +8,13 @@ import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
 import { ProtocolError } from '../../src/protocol/errors.ts'
-import { apis, requestHeaderVersion, responseHeaderVersion } from '../../src/protocol/api-table.ts'
+import { apiKeys, apis, requestHeaderVersion, responseHeaderVersion } from '../../src/protocol/api-table.ts'
+import {
+  decodeRequestHeader,
+  decodeResponseHeader,
+  encodeRequestHeader,
+  encodeResponseHeader,
+} from '../../src/protocol/headers.ts'
 import { Reader } from '../../src/protocol/reader.ts'
 import { Writer } from '../../src/protocol/writer.ts'
 import { kafkaVersions, missingTool, oracleArtifacts } from './artifacts.ts'
@@ -51,7 +57,12 @@ class Oracle {
 
   async run(): Promise<void> {
     for (const kafka of kafkaVersions.keys()) this.listed.push(parseList(await this.jvm.list(kafka)))
-    if (options.only === '') this.coverage()
+    if (options.only === '') {
+      this.coverage()
+      for (const side of ['request', 'response'] as const) {
+        await this.check(`${side} headers`, () => this.headers(side))
+      }
+    }
     const chosen = this.cells.filter((cell) => cell.name.includes(options.only))
     for (const cell of chosen) {
       await this.check(`${cell.name}, defaults`, () => this.defaults(cell))
@@ -97,6 +108,47 @@ class Oracle {
 
   private has(key: number, version: number): boolean {
     return this.cells.filter((cell) => cell.key === key && cell.version === version).length === 2
+  }
+
+  /** Headers of every version, by an API that uses it. */
+  private async headers(side: 'request' | 'response'): Promise<void> {
+    const type = `org.apache.kafka.common.message.${side === 'request' ? 'Request' : 'Response'}HeaderData`
+    const tags = fc.constantFrom(undefined, [{ tag: 3, data: Buffer.from('x') }])
+    const ids = fc.tuple(fc.integer(), fc.option(fc.string({ unit: 'grapheme' })), tags)
+    for (const [apiKey, apiVersion] of [
+      [apiKeys.ControlledShutdown, 0],
+      [apiKeys.Metadata, 8],
+      [apiKeys.Metadata, 9],
+      [apiKeys.ApiVersions, 4],
+    ] as const) {
+      const version = (side === 'request' ? requestHeaderVersion : responseHeaderVersion)(apiKey, apiVersion)
+      const flexible = version === (side === 'request' ? 2 : 1)
+      const property = fc.asyncProperty(ids, async ([correlationId, name, unknown]) => {
+        const unknownTags = flexible && unknown !== undefined ? { unknownTags: unknown } : {}
+        const clientId = side === 'request' && version === 0 ? null : name
+        const header = { apiKey, apiVersion, correlationId, clientId, ...unknownTags }
+        const writer = new Writer(8)
+        if (side === 'request') encodeRequestHeader(writer, header)
+        else encodeResponseHeader(writer, header, apiKey, apiVersion)
+        const bytes = writer.finish()
+        const java = await this.jvm.reread(version === 0 && side === 'request' ? 1 : 0, type, version, bytes)
+        assert.equal(bytes.toString('hex'), java.bytes.toString('hex'))
+        const reader = new Reader(bytes)
+        const shown = java.json as Readonly<Record<string, unknown>>
+        if (side === 'request') {
+          assert.deepEqual(decodeRequestHeader(reader), header)
+          assert.deepEqual(
+            [shown['requestApiKey'], shown['requestApiVersion'], shown['correlationId'], shown['clientId'] ?? null],
+            [apiKey, apiVersion, correlationId, clientId],
+          )
+        } else {
+          assert.deepEqual(decodeResponseHeader(reader, apiKey, apiVersion), { correlationId, ...unknownTags })
+          assert.equal(shown['correlationId'], correlationId)
+        }
+        reader.expectEnd()
+      })
+      await fc.assert(property, { seed, numRuns: runs })
+    }
   }
 
   /** Which Kafka knows this cell: the newest that does. */
