@@ -9,12 +9,11 @@ import { root } from '../../../scripts/setup/build.ts'
 import { startOf } from '../../../scripts/demo/leftover.ts'
 import { Process, status, until } from '../headgate.ts'
 
-function demo(...args: string[]): Process {
-  const child = keep(process.execPath, [join(root, 'scripts/demo.mjs'), '--kafka', 'fake', ...args], {
-    env: { ...process.env, UPSTREAM_BOOTSTRAP: '' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  return new Process(child)
+/** Started by `start`, as npm does it (`bootstrap.mjs`) or without the process in between. */
+function demo(args: readonly string[], start: readonly string[] = ['--import', 'tsx']): Process {
+  const command = [...start, 'scripts/demo.ts', '--kafka', 'fake', ...args]
+  const env = { ...process.env, UPSTREAM_BOOTSTRAP: '' }
+  return new Process(keep(process.execPath, command, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
 const adminOf = (run: Process) => /curl (http:\/\/[\d.:]+)\/readyz/.exec(run.stdout)?.[1] ?? ''
@@ -23,7 +22,7 @@ const stateFile = (name: string) => join(cacheFolder(), `${name}.json`)
 describe('the demo', { timeout: 120_000 }, () => {
   test('--once: says which Kafka, prints the addresses and what passed, exit 0, nothing left', async () => {
     const name = `test-once-${process.pid}`
-    const run = demo('--once', '--name', name)
+    const run = demo(['--once', '--name', name], ['scripts/bootstrap.mjs'])
     assert.deepEqual(await run.finished, { code: 0, signal: null }, run.stdout + run.stderr)
     assert.match(run.stdout, /^Kafka: the fake broker: .*127\.0\.0\.1:\d+/m)
     assert.match(run.stdout, /bootstrap\.servers=127\.0\.0\.1:\d+/)
@@ -37,10 +36,10 @@ describe('the demo', { timeout: 120_000 }, () => {
 
   test('left running: its URLs answer, a second one finds it, Ctrl-C takes everything down', async () => {
     const name = `test-running-${process.pid}`
-    const run = demo('--name', name)
+    const run = demo(['--name', name])
     await until(() => run.stdout.includes('Ctrl-C stops everything'))
     for (const [, url = ''] of run.stdout.matchAll(/curl (\S+)/g)) assert.equal(await status(url), 200, url)
-    const second = demo('--once', '--name', name)
+    const second = demo(['--once', '--name', name])
     assert.equal((await second.finished).code, 1)
     assert.match(second.stderr, /a demo is running already/)
     run.kill('SIGINT')
@@ -51,20 +50,20 @@ describe('the demo', { timeout: 120_000 }, () => {
 
   test('killed: what it started ends, and the next demo clears up', async () => {
     const name = `test-killed-${process.pid}`
-    const run = demo('--name', name)
+    const run = demo(['--name', name])
     await until(() => run.stdout.includes('Ctrl-C stops everything'))
     run.kill('SIGKILL')
     await run.finished
     await until(async () => (await status(adminOf(run))) === 0)
     assert.ok(existsSync(stateFile(name)))
-    const next = demo('--once', '--name', name)
+    const next = demo(['--once', '--name', name])
     assert.equal((await next.finished).code, 0, next.stdout + next.stderr)
     assert.match(next.stdout, /found what a killed demo had left behind/)
     assert.equal(existsSync(stateFile(name)), false)
   })
 
   test('a wrong option is explained', async () => {
-    const run = demo('--onse')
+    const run = demo(['--onse'])
     assert.equal((await run.finished).code, 2)
     assert.match(run.stderr, /--onse[^]*npm run demo -- \[options\]/)
   })
