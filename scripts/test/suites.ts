@@ -38,7 +38,7 @@ export const suites: readonly Suite[] = [
   { name: "codecs against Kafka's", command: npm('test:oracle'), seconds: 90 },
   { name: "record batches against Kafka's", command: npm('test:oracle:records'), seconds: 30 },
   { name: 'hostile bytes', command: [...npm('fuzz'), '--', '--runs', '10000'], seconds: 25 },
-  { name: 'deployment examples', command: nodeTest('integration/deploy'), seconds: 60 },
+  { name: 'deployment examples', command: nodeTest('integration/deploy'), seconds: 90 },
   { name: 'the binary and the demo', command: nodeTest('integration/ops'), seconds: 60 },
   { name: 'command-line tools', command: nodeTest('integration/tools'), seconds: 30, kafka: true },
   {
