@@ -12,8 +12,7 @@ export async function builtMain(say: (line: string) => void = () => {}): Promise
   const main = join(root, 'dist/main.js')
   const build = async () => {
     say('building (about 10 s)')
-    const tsc = join(root, 'node_modules/typescript/bin/tsc')
-    await run(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root })
+    await run('npm', ['run', '--silent', 'build'], { cwd: root })
   }
   const wanted = { name: `build-${digest(root).slice(0, 12)}`, key: digest(sources()) }
   // Somebody removed dist/ and not the note of it in the cache.
