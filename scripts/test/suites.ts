@@ -42,10 +42,16 @@ export const suites: readonly Suite[] = [
   { name: 'the binary and the demo', command: nodeTest('integration/ops'), seconds: 60 },
   { name: 'command-line tools', command: nodeTest('integration/tools'), seconds: 30, kafka: true },
   {
-    name: 'client matrix',
+    name: 'client matrix and crosses',
     command: nodeTest('integration/matrix'),
-    seconds: 150,
+    seconds: 200,
     kafka: true,
+    fullEnv: { TEST_FULL: '1' },
+  },
+  {
+    name: 'applications, proxy and broker die',
+    command: nodeTest('integration/faults'),
+    seconds: 50,
     fullEnv: { TEST_FULL: '1' },
   },
 ]

@@ -85,10 +85,10 @@ export class Run {
       const check = () => {
         if (done(this.events)) finish()
         else if (this.#failure !== undefined) finish(this.#failure)
-        else if (this.events.at(-1)?.event === 'end') finish(new Error(`${this.#describe()}: ended before ${what}`))
+        else if (this.events.at(-1)?.event === 'end') finish(new Error(`${this.describe()}: ended before ${what}`))
       }
       const timer = setTimeout(
-        () => finish(new Error(`${this.#describe()}: no ${what} in ${deadlineMs} ms`)),
+        () => finish(new Error(`${this.describe()}: no ${what} in ${deadlineMs} ms`)),
         deadlineMs,
       )
       this.#watchers.add(check)
@@ -107,7 +107,8 @@ export class Run {
     return this.ended()
   }
 
-  #describe(): string {
+  /** What it saw last and what its program printed, for error messages. */
+  describe(): string {
     const last = this.events.slice(-5).map((event) => JSON.stringify(event))
     return [`${this.#program.name} ${this.id}`, ...last, this.#program.errors()].join('\n')
   }

@@ -17,6 +17,8 @@ export interface Proxy {
   /** URL of the admin server. */
   readonly admin: string
   readonly pid: number
+  /** SIGKILL, and a new process with the same configuration and ports; waits until that is ready. */
+  crashAndRestart(): Promise<void>
   /** The text of /metrics. */
   metrics(): Promise<string>
   /** The last lines of the log. */
@@ -49,28 +51,41 @@ admin:
 ${more}`,
   )
   const log = join(folder, 'headgate.log')
-  const redirect = `exec "$0" "$1" serve --config "$2" >"$3" 2>&1`
-  const child = keep('sh', ['-c', redirect, process.execPath, main, config, log], { stdio: 'ignore' })
-  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+  const redirect = `exec "$0" "$1" serve --config "$2" >>"$3" 2>&1`
+  const start = () => keep('sh', ['-c', redirect, process.execPath, main, config, log], { stdio: 'ignore' })
   const tail = (lines = 40) => readFileSync(log, 'utf8').trimEnd().split('\n').slice(-lines).join('\n')
   const admin = `http://127.0.0.1:${adminPort}`
+  let child = start()
   await untilReady(child, admin, tail)
   return {
     bootstrap: `127.0.0.1:${bootstrapPort}`,
     basePort,
     admin,
-    pid: child.pid as number,
+    get pid() {
+      return child.pid as number
+    },
+    crashAndRestart: async () => {
+      child.kill('SIGKILL')
+      await exitOf(child)
+      child = start()
+      await untilReady(child, admin, tail)
+    },
     metrics: async () => (await fetch(`${admin}/metrics`)).text(),
     tail,
     stop: async () => {
       child.kill('SIGTERM')
       const patience = setTimeout(() => child.kill('SIGKILL'), 20_000)
-      const code = await exited
+      const code = await exitOf(child)
       clearTimeout(patience)
       removeFolder(folder)
       return code
     },
   }
+}
+
+function exitOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode)
+  return new Promise((resolve) => child.on('exit', (code) => resolve(code)))
 }
 
 async function untilReady(child: ChildProcess, admin: string, tail: () => string): Promise<void> {

@@ -47,7 +47,7 @@ final class AdminCalls {
         int partitions = command.number("partitions", 1);
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
         switch (command.text("op", "")) {
-            case "createTopic" -> admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+            case "createTopic" -> admin.createTopics(List.of(new NewTopic(topic, partitions, (short) command.number("replicas", 1)))).all().get();
             case "deleteTopic" -> admin.deleteTopics(List.of(topic)).all().get();
             case "addPartitions" -> admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(partitions))).all().get();
             case "describeTopic" -> {

@@ -1,0 +1,163 @@
+/**
+ * Real brokers, real clients, real trouble: an application, the proxy and a broker are killed while records flow, and the
+ * history checker judges what the clients saw. Families are chosen by a printed seed (`TEST_SEED`); `TEST_FULL=1`: more pairs.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
+import { type KafkaCluster, startKafka } from '../../../scripts/kafka/cluster.ts'
+import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
+import type { Program } from '../../../scripts/setup/toolchain.ts'
+import { check } from '../../checker/checker.ts'
+import type { FaultEvent } from '../../checker/history.ts'
+import { ClientProgram, type Run } from '../client.ts'
+import { type Proxy, startProxy } from '../proxy.ts'
+import { historyOf, type Part } from './history.ts'
+
+const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1e9))
+const producers: readonly FamilyName[] = ['java', 'franz-go', 'librdkafka']
+const consumers: readonly FamilyName[] = ['java', 'kafkajs', 'librdkafka', 'franz-go']
+const partitions = 6
+/** Records that must have passed before the next fault, and after the last. */
+const progress = 300
+const deadlineMs = 60_000
+
+const pairs = producers.flatMap((producer) => consumers.map((consumer) => [producer, consumer] as const))
+const first = seed % pairs.length
+const chosen = process.env['TEST_FULL'] === '1' ? pairs : [pairs[first] as (typeof pairs)[number]]
+
+const needed = [...new Set<FamilyName>(['java', ...chosen.flat()])]
+const prepared = new Map(
+  await Promise.all(needed.map(async (family) => [family, await prepareFamily(family)] as const)),
+)
+const missing = [...prepared.values()].flatMap((program) => ('install' in program ? [program.install] : []))
+const skip =
+  !canRunKafka() || missing.length > 0 ? `needs: ${missing[0] ?? 'apt-get install openjdk-17-jdk maven'}` : false
+
+function start(family: FamilyName): ClientProgram {
+  return new ClientProgram(family, prepared.get(family) as Program)
+}
+
+describe(`an application, the proxy and a broker die (TEST_SEED=${seed})`, { skip }, () => {
+  let kafka: KafkaCluster
+  let proxy: Proxy
+  before(async () => {
+    kafka = await startKafka({ nodes: 3 })
+    proxy = await startProxy(kafka.bootstrap)
+  })
+  after(async () => {
+    await proxy?.stop()
+    await kafka?.stop()
+  })
+  for (const [number, [producer, consumer]] of chosen.entries()) {
+    test(`${producer} → ${consumer}`, { timeout: 240_000 }, () => endure(kafka, proxy, producer, consumer, number))
+  }
+})
+
+async function endure(kafka: KafkaCluster, proxy: Proxy, from: FamilyName, to: FamilyName, number: number) {
+  const topic = `faults.${process.pid}.${number}`
+  const { bootstrap } = proxy
+  const programs: ClientProgram[] = []
+  const program = (family: FamilyName): ClientProgram => {
+    const one = start(family)
+    programs.push(one)
+    return one
+  }
+  const faults: FaultEvent[] = []
+  const fault = async (kind: string, cause: () => Promise<void>) => {
+    const at = Date.now()
+    await cause()
+    faults.push({ event: 'fault', kind, at, until: Date.now() })
+  }
+  try {
+    const admin = program('java')
+    const create = { cmd: 'admin', op: 'createTopic', bootstrap, topic, partitions, replicas: 3 } as const
+    assert.equal((await admin.run(create)).at(-1)?.ok, true)
+    const member = (one: ClientProgram, name: string) =>
+      one.start({
+        cmd: 'consume',
+        bootstrap,
+        topics: [topic],
+        group: topic,
+        member: name,
+        commit: 'batch',
+        sessionMs: 6000,
+      })
+    const send = { topic, keys: 40, rate: 150, count: 1_000_000, producer: 'P', idempotent: true, sent: true }
+    const sending = program(from).start({ cmd: 'produce', bootstrap, ...send })
+    const doomed = program(to)
+    const steady = program(to)
+    const a = member(steady, 'A')
+    const b = member(doomed, 'B')
+    const flows = (...runs: Run[]) => passed(progress, sending, runs)
+
+    await flows(a, b)
+    let crashedAt = 0
+    await fault('kill application', async () => {
+      await doomed.kill()
+      crashedAt = Date.now()
+    })
+    const c = member(program(to), 'C')
+    await flows(a, c)
+    await fault('kill proxy', () => proxy.crashAndRestart())
+    await flows(a, c)
+    const victim = kafka.nodes[number % kafka.nodes.length] as (typeof kafka.nodes)[number]
+    await fault('kill broker', async () => {
+      await victim.kill()
+      await kafka.restart(victim.id)
+    })
+    await flows(a, c)
+    await sending.stop()
+    const acknowledged = new Set(originsOf(sending, 'acknowledged'))
+    await watching([a, c], 'all records', () => {
+      const delivered = new Set([a, b, c].flatMap((run) => originsOf(run, 'delivered')))
+      return [...acknowledged].every((origin) => delivered.has(origin))
+    })
+    const drainedAt = Date.now()
+    await Promise.all([a.stop(), c.stop()])
+
+    const common = { group: topic, isolation: 'read_uncommitted' }
+    const parts: Part[] = [
+      { run: sending, who: { producer: 'P', idempotent: true, ordered: true } },
+      { run: a, who: { member: 'A', ...common } },
+      { run: b, who: { member: 'B', ...common }, crashedAt },
+      { run: c, who: { member: 'C', ...common } },
+    ]
+    const drained = { event: 'drained', group: topic, topic, at: drainedAt } as const
+    const { violations, events } = check(historyOf(parts, [...faults, drained]), { settings: { slack: 100 } })
+    assert.ok((events['acknowledged'] ?? 0) >= 4 * progress, JSON.stringify(events))
+    assert.deepEqual(violations, [])
+  } finally {
+    await Promise.all(programs.map((one) => one.kill()))
+  }
+}
+
+/** Waits until `count` more records were acknowledged and then delivered to the runs' members together. */
+async function passed(count: number, sending: Run, runs: readonly Run[]): Promise<void> {
+  const sent = originsOf(sending, 'acknowledged').length
+  const now = () => originsOf(sending, 'acknowledged')
+  await watching([sending], `${count} more acknowledged`, () => now().length >= sent + count)
+  const wanted = now().slice(sent)
+  await watching(runs, `${count} more delivered`, () => {
+    const delivered = new Set(runs.flatMap((run) => originsOf(run, 'delivered')))
+    return wanted.every((origin) => delivered.has(origin))
+  })
+}
+
+/** Polls what several programs saw: a look at all events per event would cost more than the records. */
+async function watching(runs: readonly Run[], what: string, done: () => boolean): Promise<void> {
+  const deadline = Date.now() + deadlineMs
+  while (!done()) {
+    const ended = runs.find((run) => run.events.at(-1)?.event === 'end')
+    if (ended !== undefined || Date.now() > deadline) {
+      const reason = ended === undefined ? `not within ${deadlineMs} ms` : `${ended.id} ended`
+      throw new Error(`no ${what}: ${reason}\n${runs.map((run) => run.describe()).join('\n')}`)
+    }
+    await delay(100)
+  }
+}
+
+function originsOf(run: Run, event: 'acknowledged' | 'delivered'): string[] {
+  return run.events.flatMap((one) => (one.event === event ? [`${one.producer} ${one.sequence}`] : []))
+}
