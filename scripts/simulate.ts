@@ -184,7 +184,10 @@ function report(parts: Part[], names: readonly string[], seconds: number, broken
   console.log(
     `${seeds} seeds (${names.join(', ')}) in ${seconds.toFixed(1)} s: ${perSeed(sum((p) => p.events))} events and ${perSeed(sum((p) => p.faults))} faults each, ${failed.length} failed ${failed.slice(0, 20).join(' ')}`,
   )
-  if (broken === undefined) return failed.length === 0 ? 0 : 1
+  if (broken === undefined) {
+    console.log(`${seeds - failed.length} passed, ${failed.length} failed`)
+    return failed.length === 0 ? 0 : 1
+  }
   console.log(failed.length === 0 ? `${broken} was NOT found` : `${broken} was found by seed ${failed[0]}`)
   return failed.length === 0 ? 1 : 0
 }

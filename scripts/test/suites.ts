@@ -34,6 +34,12 @@ export const suites: readonly Suite[] = [
   { name: 'lint', command: npm('lint'), seconds: 60 },
   { name: 'generated code is current', command: [...tsx, 'scripts/codegen.ts', '--check'], seconds: 5 },
   { name: 'unit and property tests', command: npm('test:unit'), seconds: 90 },
+  {
+    name: 'simulation',
+    command: [...tsx, 'scripts/simulate.ts', '--seeds', '2000'],
+    seconds: 180,
+    full: ['--seeds', '10000'],
+  },
   { name: "definitions against Kafka's", command: npm('protocol:check'), seconds: 10 },
   { name: "codecs against Kafka's", command: npm('test:oracle'), seconds: 90 },
   { name: "record batches against Kafka's", command: npm('test:oracle:records'), seconds: 30 },

@@ -5,6 +5,7 @@
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import { Controls } from './control.ts'
 import { Coordinators } from './coordinators.ts'
+import { FetchSessions } from './fetch-sessions.ts'
 import type { GroupState } from './group.ts'
 import type { Member } from './group-member.ts'
 import type { Partition, Topic } from './topics.ts'
@@ -17,6 +18,8 @@ export interface ClusterOptions {
   autoCreatePartitions: number
   initialRebalanceDelayMs: number
   offsetsRetentionMs: number
+  /** Fetch sessions kept at most; 0: none are offered. */
+  fetchSessions: number
   /** How long a coordinator that moved answers 14. */
   coordinatorLoadMs: number
   minSessionTimeoutMs: number
@@ -31,6 +34,7 @@ export const defaultOptions: ClusterOptions = {
   autoCreatePartitions: 1,
   initialRebalanceDelayMs: 0,
   offsetsRetentionMs: 7 * 24 * 3_600_000,
+  fetchSessions: 1000,
   coordinatorLoadMs: 0,
   minSessionTimeoutMs: 0,
   maxVersions: {},
@@ -58,6 +62,7 @@ export class Cluster {
   readonly coordinators: Coordinators
   readonly transactions = new Transactions()
   readonly controls = new Controls()
+  readonly fetchSessions: FetchSessions
   readonly #waiters = new Set<Waiter>()
   #timer: Timer | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
@@ -66,6 +71,7 @@ export class Cluster {
   constructor(runtime: Runtime, nodeIds: readonly number[], options: Partial<ClusterOptions> = {}) {
     this.runtime = runtime
     this.options = { ...defaultOptions, ...options }
+    this.fetchSessions = new FetchSessions(this.options.fetchSessions)
     this.nodes = nodeIds.map((id) => ({ id, host: '', port: 0, up: true }))
     this.topics = new Topics((below) => runtime.random(below))
     const { initialRebalanceDelayMs, onGroupState, onMemberGivenUp } = this.options
@@ -92,6 +98,7 @@ export class Cluster {
   /** The node goes: its partitions get other leaders, its groups another coordinator. */
   nodeDown(nodeId: number): void {
     this.#moveCoordinators(() => this.#setUp(nodeId, false))
+    this.fetchSessions.forget(nodeId)
     for (const topic of this.topics.all) {
       for (const partition of topic.partitions) if (partition.leader === nodeId) this.elect(partition)
     }

@@ -29,6 +29,15 @@ export interface Aborted {
   markerOffset: number
 }
 
+interface Marker {
+  offset: number
+  producerId: number
+  producerEpoch: number
+  commit: boolean
+  firstOffset: number | undefined
+  timeMs: number
+}
+
 export type Appended =
   | { errorCode: 0; baseOffset: number; lastOffset: number; duplicate: boolean; logAppendTimeMs: number }
   | { errorCode: number; message?: string }
@@ -42,11 +51,15 @@ export class PartitionLog {
   start = 0
   end = 0
   epoch: number
+  /** Where the present epoch began: an earlier end above it was truncated. */
+  began = 0
   replicating = true
   #highWatermark = 0
   #batches: StoredBatch[] = []
   #aborted: Aborted[] = []
   #epochs: { epoch: number; start: number }[] = []
+  /** Markers that were not replicated yet: their coordinator writes them again when a leader loses them. */
+  #markers: Marker[] = []
   readonly producers = new ProducerStates()
 
   constructor(epoch = 0) {
@@ -91,12 +104,13 @@ export class PartitionLog {
   }
 
   /** Writes the marker that ends a producer's transaction here. */
-  endTransaction(producerId: number, producerEpoch: number, commit: boolean, nowMs: number): void {
+  endTransaction(producerId: number, producerEpoch: number, commit: boolean, timeMs: number): void {
+    const offset = this.end
     const type = commit ? controlTypes.commit : controlTypes.abort
-    const markerOffset = this.end
-    this.#store(buildMarker({ type, producerId, producerEpoch, timestamp: nowMs }))
+    this.#store(buildMarker({ type, producerId, producerEpoch, timestamp: timeMs }))
     const firstOffset = this.producers.ended(producerId, producerEpoch)
-    if (!commit && firstOffset !== undefined) this.#aborted.push({ producerId, firstOffset, markerOffset })
+    this.#markers = this.#markers.filter((m) => m.offset >= this.highWatermark)
+    this.#mark({ offset, producerId, producerEpoch, commit, firstOffset, timeMs })
   }
 
   /**
@@ -146,11 +160,15 @@ export class PartitionLog {
     const begin = this.highWatermark
     this.#batches = this.#batches.filter((b) => b.base < begin)
     this.end = begin
+    this.began = begin
     this.producers.truncate(begin)
     this.#aborted = this.#aborted.filter((a) => a.markerOffset < begin)
     this.#epochs = this.#epochs.filter((e) => e.start < begin)
     this.replicating = true
     this.epoch++
+    const lost = this.#markers.filter((m) => m.offset >= begin)
+    this.#markers = []
+    for (const marker of lost) this.#markAgain(marker, begin)
     return begin
   }
 
@@ -164,6 +182,21 @@ export class PartitionLog {
   /** Keeps only the last record of each key below `below` (default: the last stable offset). */
   compact(below = this.lastStable): void {
     this.#batches = compactBatches(this.#batches, below, this.producers.lastOffsets(), this.#aborted)
+  }
+
+  #mark(marker: Marker): void {
+    const { offset, producerId, commit, firstOffset } = marker
+    this.#markers.push(marker)
+    if (!commit && firstOffset !== undefined) this.#aborted.push({ producerId, firstOffset, markerOffset: offset })
+  }
+
+  #markAgain(marker: Marker, begin: number): void {
+    const { producerId, producerEpoch, commit, timeMs } = marker
+    const firstOffset = (marker.firstOffset ?? begin) < begin ? marker.firstOffset : undefined
+    const type = commit ? controlTypes.commit : controlTypes.abort
+    const offset = this.end
+    this.#store(buildMarker({ type, producerId, producerEpoch, timestamp: timeMs }))
+    this.#mark({ ...marker, offset, firstOffset })
   }
 
   #store(bytes: Buffer): void {

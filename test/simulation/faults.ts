@@ -122,12 +122,19 @@ function truncating(world: World, happen: () => void): void {
     index: p.index,
     log: p.log,
     end: p.log.end,
+    epoch: p.log.epoch,
   }))
   happen()
-  for (const { index, log, end } of logs) {
-    if (log.end >= end) continue
+  for (const { index, log, end, epoch } of logs) {
+    if (log.began >= end || log.epoch === epoch) continue
     world.statistics.count('log.truncated')
-    world.ledger.record({ event: 'truncated', at: world.clock.nowMs, topic: TOPIC, partition: index, offset: log.end })
+    world.ledger.record({
+      event: 'truncated',
+      at: world.clock.nowMs,
+      topic: TOPIC,
+      partition: index,
+      offset: log.began,
+    })
   }
 }
 

@@ -66,6 +66,14 @@ export interface Plan {
   partitionMaxBytes: number
   producers: ProducerPlan[]
   consumers: ConsumerPlan[]
+  /** From when on the proxies edit every Fetch of a group although they withhold nothing; never where undefined. */
+  editFromMs?: number
+  /** Records of a partition from `offset` on wait until `openMs`. */
+  gates: { partition: number; offset: number; openMs: number }[]
+  /** The topic grows to this many partitions, behind everybody's back. */
+  grow?: { atMs: number; to: number }
+  /** How old the clients let their metadata become. */
+  metadataMaxAgeMs: number
   faults: Fault[]
 }
 
@@ -111,12 +119,63 @@ export function drawPlan(seed: number, scenario: ScenarioName): Plan {
     partitionMaxBytes: random.pick(filtered ? [100, 100, 400, 1024 * 1024] : [300, 2_000, 1024 * 1024]),
     producers: drawProducers(random, filtered),
     consumers: filtered ? drawRangeConsumers(random) : drawGroup(random),
+    gates: [],
+    metadataMaxAgeMs: 30_000,
     faults: [],
+  }
+  if (!filtered && random.chance(0.3)) plan.editFromMs = random.between(0, 8_000)
+  if (filtered || plan.editFromMs !== undefined) {
+    // A gate holds from the start, or what passed before it was known would look like a leak.
+    if (random.chance(0.4)) plan.editFromMs = 0
+    if (filtered || plan.editFromMs === 0) plan.gates = drawGates(random, partitions)
   }
   const count = random.between(1, 5)
   for (let i = 0; i < count; i++) plan.faults.push(drawFault(random, plan))
   plan.faults.sort((a, b) => a.atMs - b.atMs)
   return plan
+}
+
+function drawGates(random: Random, partitions: number): Plan['gates'] {
+  return Array.from({ length: random.below(3) }, () => ({
+    partition: random.below(partitions),
+    offset: random.below(40),
+    openMs: random.between(500, 15_000),
+  }))
+}
+
+/** A topic that grows under load with nobody to keep the order: what a checker of order has to notice. */
+export function drawControl(seed: number): Plan {
+  const plan = drawPlan(seed, 'plain')
+  const random = Random.forked(seed, 'control')
+  const producers = Array.from({ length: 2 }, (_, i) => ({
+    name: `p${i}`,
+    family: 'java',
+    transactional: false,
+    keys: 8,
+    records: 60,
+    burst: 1,
+    gapMs: 60,
+  }))
+  const consumers = Array.from({ length: 3 }, (_, i) => ({
+    name: `c${i}`,
+    family: 'sarama',
+    assignor: 'range' as const,
+    startMs: 0,
+    maxWorkMs: 150,
+  }))
+  const { editFromMs: _, ...rest } = plan
+  const grow = { atMs: random.between(800, 1_500), to: 6 }
+  return {
+    ...rest,
+    proxies: 0,
+    partitions: 3,
+    producers,
+    consumers,
+    gates: [],
+    faults: [],
+    grow,
+    metadataMaxAgeMs: 500,
+  }
 }
 
 function drawProducers(random: Random, filtered: boolean): ProducerPlan[] {

@@ -46,7 +46,13 @@ async function live(world: World, broken: () => boolean): Promise<void> {
   for (const { name, leaveMs } of plan.consumers) {
     if (leaveMs !== undefined) clock.schedule(leaveMs, () => leave(world, name))
   }
-  const lastFaultMs = Math.max(0, ...plan.faults.map((f) => f.atMs + ('forMs' in f ? f.forMs : 0)))
+  const { grow } = plan
+  if (grow !== undefined) clock.schedule(grow.atMs, () => growTopic(world, grow.to))
+  const lastFaultMs = Math.max(
+    0,
+    ...plan.gates.map((gate) => gate.openMs),
+    ...plan.faults.map((f) => f.atMs + ('forMs' in f ? f.forMs : 0)),
+  )
   await clock.run(LOAD_MS, () => broken() || (clock.nowMs > lastFaultMs && world.producersDone))
   await clock.run(clock.nowMs + DRAIN_MS, () => broken() || ledger.open === 0)
   await clock.run(clock.nowMs + QUIET_MS, broken)
@@ -57,6 +63,12 @@ async function live(world: World, broken: () => boolean): Promise<void> {
     topic: TOPIC,
     ...(compacts(plan) ? { compacted: true } : {}),
   })
+}
+
+function growTopic({ broker }: World, to: number): void {
+  const { topics } = broker.cluster
+  const topic = topics.named(TOPIC)
+  if (topic !== undefined) topics.grow(topic, to, broker.cluster.upNodeIds())
 }
 
 function compacts(plan: Plan): boolean {
@@ -84,6 +96,9 @@ function judge(world: World, thrown: unknown): Outcome {
   if (thrown !== undefined) failures.thrown = 1
   const bypasses = Array.from(world.network.dialled).filter((pair) => /^[pc]\d.*>broker-/.test(pair))
   if (plan.proxies > 0 && bypasses.length > 0) failures['proxy-bypassed'] = bypasses.length
+  if (world.leaks > 0) failures['gate-leaked'] = world.leaks
+  if (plan.gates.length > 0) statistics.count('filter.gates', plan.gates.length)
+  if (plan.editFromMs !== undefined && plan.editFromMs > 0) statistics.count('filter.switched on under running clients')
   if (!world.producersDone) failures['producers-stuck'] = 1
   for (const [event, count] of Object.entries(verdict.events)) statistics.count(`history.${event}`, count)
   return {

@@ -91,6 +91,15 @@ export const sabotages: readonly Sabotage[] = [
     commit: () => patch(AbortedBatches.prototype, 'includes', () => () => false),
   },
   {
+    name: 'gate-ignored',
+    about: 'records behind a shut gate are passed on',
+    scenario: 'filtered',
+    commit: () =>
+      patch(PartitionRead.prototype, 'limit', () => {
+        return (() => Number.POSITIVE_INFINITY)
+      }),
+  },
+  {
     name: 'addresses-untouched',
     about: 'the brokers’ own addresses reach the clients',
     scenario: 'plain',

@@ -40,6 +40,9 @@ function* smaller(plan: Plan): Generator<Plan> {
     yield { ...plan, faults: plan.faults.slice(half) }
   }
   for (const i of plan.faults.keys()) yield { ...plan, faults: without(plan.faults, i) }
+  for (const i of plan.gates.keys()) yield { ...plan, gates: without(plan.gates, i) }
+  const { editFromMs, ...unedited } = plan
+  if (editFromMs !== undefined && plan.gates.length === 0) yield unedited
   if (plan.producers.length > 1) {
     for (const i of plan.producers.keys()) yield { ...plan, producers: without(plan.producers, i) }
   }

@@ -1,9 +1,9 @@
 /** Everything that lives in one simulated run: brokers, proxies, clients, each a process of its own on one network. */
 import { configSchema } from '../../src/config/schema.ts'
-import type { FetchPolicy } from '../../src/editors/fetch/policy.ts'
+import type { FetchPolicy, FetchView } from '../../src/editors/fetch/policy.ts'
 import { FakeBroker } from '../../src/fake-broker/fake-broker.ts'
 import { startProxy } from '../../src/lifecycle/proxy.ts'
-import { bucketOf } from '../../src/records/hashes/buckets.ts'
+import { type Bucketed, bucketOf } from '../../src/records/hashes/buckets.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import type { Meter, Meters } from '../../src/telemetry/meter.ts'
 import { ModelConsumer } from './clients/consumer.ts'
@@ -47,6 +47,8 @@ export class World {
   readonly producers: (ModelProducer | ModelTransactor)[] = []
   readonly proxies: Process[] = []
   broker!: FakeBroker
+  /** Records delivered from behind a gate that was shut. */
+  leaks = 0
   /** What a model met that no client should; the run ends. */
   failure: unknown
   readonly fail = (error: unknown): void => {
@@ -107,6 +109,7 @@ export class World {
     const family: ConsumerFamily = {
       ...own,
       assignor: plan.assignor ?? own.assignor,
+      metadataMaxAgeMs: this.plan.metadataMaxAgeMs,
       partitionMaxBytes: this.plan.partitionMaxBytes,
     }
     const alone = plan.range !== undefined
@@ -119,7 +122,10 @@ export class World {
       topic: TOPIC,
       minWorkMs: 0,
       maxWorkMs: plan.maxWorkMs,
-      record: (event) => this.ledger.record(event),
+      record: (event) => {
+        if (event.event === 'delivered' && event.offset >= this.limit(event.partition)) this.leaks++
+        this.ledger.record(event)
+      },
       fail: this.fail,
     })
     const membership = alone ? undefined : new Membership(consumer)
@@ -141,7 +147,7 @@ export class World {
 
   #startProducer(plan: ProducerPlan): void {
     const process = this.network.spawn(plan.name, this.plan.seed)
-    const family = named(producerFamilies, plan.family)
+    const family = { ...named(producerFamilies, plan.family), metadataMaxAgeMs: this.plan.metadataMaxAgeMs }
     const record = this.ledger.record.bind(this.ledger)
     const base = { name: plan.name, family, bootstrap: this.#bootstrap(), topic: TOPIC, record, fail: this.fail }
     if (plan.transactional) {
@@ -173,22 +179,29 @@ export class World {
     return [`proxy-${this.random.below(proxies)}:${PROXY_BASE_PORT - 1}`]
   }
 
+  /** Each consumer sees its range of the keys, or, in a group, everything; and of a gated partition what is open. */
   #policies(): FetchPolicy[] {
-    const ranges = new Map(
-      this.plan.consumers.flatMap(({ name, range }) => (range === undefined ? [] : [[name, range]])),
-    )
-    if (ranges.size === 0) return []
-    const viewOf = (name: string) => {
-      const [from, to] = ranges.get(name.split('.')[0] ?? '') ?? [0, 0]
-      const keep = (record: Parameters<typeof bucketOf>[0]): boolean => {
+    const { consumers, editFromMs } = this.plan
+    const count = (given: number, kept: number): void => this.#countFiltered(given, kept)
+    const views = new Map<string, FetchView>()
+    for (const { name, range } of consumers) {
+      const [from, to] = range ?? [0, Number.POSITIVE_INFINITY]
+      const keep = (record: Bucketed): boolean => {
         const bucket = bucketOf(record)
         return bucket >= from && bucket < to
       }
-      const policy = { keep, count: (given: number, kept: number) => this.#countFiltered(given, kept) }
-      return { partition: () => policy }
+      const filter = range === undefined ? {} : { keep }
+      views.set(name, { partition: (_, __, partition) => ({ ...filter, count, limit: () => this.limit(partition) }) })
     }
-    const views = new Map(Array.from(ranges.keys(), (name) => [name, viewOf(name)]))
-    return [{ view: ({ instance }) => views.get(instance?.clientId?.split('.')[0] ?? '') }]
+    const isOn = (): boolean =>
+      consumers.some((c) => c.range !== undefined) || this.clock.nowMs >= (editFromMs ?? Number.POSITIVE_INFINITY)
+    return [{ view: ({ instance }) => (isOn() ? views.get(instance?.clientId?.split('.')[0] ?? '') : undefined) }]
+  }
+
+  /** Where the partition's lowest shut gate stands. */
+  limit(partition: number): number {
+    const shut = this.plan.gates.filter((gate) => gate.partition === partition && gate.openMs > this.clock.nowMs)
+    return Math.min(...shut.map((gate) => gate.offset))
   }
 
   #countFiltered(delivered: number, withheld: number): void {

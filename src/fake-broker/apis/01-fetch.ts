@@ -1,13 +1,9 @@
-/** Fetch: long poll over several partitions, both isolation levels, epochs; sessions are always answered with id 0. */
+/** Fetch: long poll over several partitions, both isolation levels, epochs, sessions. */
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { fetch } from '../../protocol/generated/01-fetch.ts'
-import type {
-  FetchRequest,
-  FetchRequestPartition,
-  FetchRequestTopic,
-  FetchResponse,
-} from '../../protocol/generated/01-fetch.ts'
+import type { FetchRequest, FetchRequestPartition, FetchResponse } from '../../protocol/generated/01-fetch.ts'
 import { api, type Call } from '../api.ts'
+import type { AskedPartition } from '../fetch-sessions.ts'
 import type { Partition } from '../topics.ts'
 
 const READ_COMMITTED = 1
@@ -32,42 +28,58 @@ interface Answered {
 export const fetchApi = api(fetch, handle, { min: 4 })
 
 function handle(call: FetchCall): undefined {
-  const { request, cluster } = call
-  if (request.sessionId !== 0 && request.sessionEpoch > 0) {
-    call.reply({ errorCode: errorCodes.FETCH_SESSION_ID_NOT_FOUND, sessionId: 0, responses: [] })
+  const { request, cluster, node } = call
+  const session = cluster.fetchSessions.resolve(request, node.id)
+  if (!('asked' in session)) {
+    call.reply({ errorCode: session.errorCode, sessionId: 0, responses: [] })
     return
   }
+  const { sessionId, incremental, asked } = session
   cluster.wait(request.maxWaitMs, (expired) => {
-    const { responses, bytes, failed } = readAll(call)
+    const { read, bytes, failed } = readAll(call, asked)
     if (!expired && !failed && bytes < request.minBytes) return false
-    call.reply({ errorCode: 0, sessionId: 0, responses })
+    const news = read.filter((r) => isNews(r, cluster.fetchSessions.tell(sessionId, r.asked, r.answered)))
+    call.reply({ errorCode: 0, sessionId, responses: group(incremental ? news : read) })
     return true
   })
 }
 
-function readAll(call: FetchCall): {
-  responses: { topic: string; topicId: string; partitions: Answered[] }[]
-  bytes: number
-  failed: boolean
-} {
+interface Read {
+  asked: AskedPartition
+  answered: Answered
+}
+
+function readAll(call: FetchCall, all: AskedPartition[]): { read: Read[]; bytes: number; failed: boolean } {
   let bytes = 0
   let failed = false
-  const responses = call.request.topics.map((asked) => ({
-    topic: asked.topic,
-    topicId: asked.topicId,
-    partitions: asked.partitions.map((partition) => {
-      const answered = readOne(call, asked, partition, call.request.maxBytes - bytes, bytes === 0)
-      bytes += answered.records.length
-      failed ||= answered.errorCode !== 0 || answered.divergingEpoch !== undefined
-      return answered
-    }),
-  }))
-  return { responses, bytes, failed }
+  const read = all.map((asked) => {
+    const answered = readOne(call, asked, asked.request, call.request.maxBytes - bytes, bytes === 0)
+    bytes += answered.records.length
+    failed ||= answered.errorCode !== 0 || answered.divergingEpoch !== undefined
+    return { asked, answered }
+  })
+  return { read, bytes, failed }
+}
+
+function isNews({ answered }: Read, known: boolean): boolean {
+  const { records, errorCode, divergingEpoch } = answered
+  return !known || records.length > 0 || errorCode !== 0 || divergingEpoch !== undefined
+}
+
+/** Neighbours of one topic share an entry, as a broker answers. */
+function group(read: Read[]): { topic: string; topicId: string; partitions: Answered[] }[] {
+  const groups: { topic: string; topicId: string; partitions: Answered[] }[] = []
+  for (const { asked, answered } of read) {
+    const last = groups.at(-1)
+    if (last?.topic === asked.topic && last.topicId === asked.topicId) last.partitions.push(answered)
+    else groups.push({ topic: asked.topic, topicId: asked.topicId, partitions: [answered] })
+  }
+  return groups
 }
 
 function readOne(
   call: FetchCall,
-  asked: FetchRequestTopic,
+  asked: AskedPartition,
   { partition: index, fetchOffset, partitionMaxBytes, currentLeaderEpoch, lastFetchedEpoch }: FetchRequestPartition,
   room: number,
   first: boolean,

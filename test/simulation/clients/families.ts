@@ -44,6 +44,8 @@ export interface ConsumerFamily {
   heartbeatMs: number
   sessionTimeoutMs: number
   rebalanceTimeoutMs: number
+  /** After this long a leader looks whether its topic has grown. */
+  metadataMaxAgeMs: number
   retryBackoffMs: number
   requestTimeoutMs: number
   /** Whether it waits for the record in hand before it gives partitions up. */
@@ -120,6 +122,7 @@ const consumerDefaults = {
   heartbeatMs: 1_000,
   sessionTimeoutMs: 6_000,
   rebalanceTimeoutMs: 8_000,
+  metadataMaxAgeMs: 30_000,
   retryBackoffMs: 100,
   requestTimeoutMs: 8_000,
   waitsAtRebalance: true,

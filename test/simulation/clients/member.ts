@@ -27,6 +27,9 @@ export class Membership {
   #coordinator = -1
   #committedMs = 0
   #ending: Ending | undefined
+  /** As the leader: the partition count of the last plan, and when it was last looked at. */
+  #planned = 0
+  #lookedMs = 0
 
   constructor(consumer: ModelConsumer) {
     this.#consumer = consumer
@@ -117,6 +120,7 @@ export class Membership {
   }
 
   async #sync(joined: JoinGroupResponse): Promise<number[] | undefined> {
+    this.#planned = 0
     const assignments = joined.leader === joined.memberId && joined.members.length > 0 ? await this.#plan(joined) : []
     const answer = await this.#wire().ask(
       syncGroup,
@@ -143,7 +147,9 @@ export class Membership {
     const { view, options } = this.#consumer
     await view.refresh([options.topic])
     const members = joined.members.map(({ memberId, metadata }) => ({ memberId, owned: decodeOwned(metadata) }))
-    const plan = assign(this.#family.assignor, members, view.count(options.topic))
+    this.#planned = view.count(options.topic)
+    this.#lookedMs = view.runtime.now()
+    const plan = assign(this.#family.assignor, members, this.#planned)
     return Array.from(plan, ([memberId, partitions]) => {
       return { memberId, assignment: encodeAssignment(options.topic, partitions) }
     })
@@ -201,6 +207,7 @@ export class Membership {
       if (this.#consumer.closed) return 'closed'
       if (this.#ending !== undefined) return this.#ending
       if (this.#family.commit === 'auto') await this.#autoCommit()
+      if (await this.#hasGrown()) return 'rebalance'
       const generationId = this.#consumer.generation
       const request = { groupId: this.#groupId, generationId, memberId: this.#memberId }
       const { errorCode } = await this.#askCoordinator((wire) => wire.ask(heartbeat, request))
@@ -211,6 +218,16 @@ export class Membership {
       }
       if (errorCode === errorCodes.NOT_COORDINATOR) this.#coordinator = -1
     }
+  }
+
+  /** Only a leader looks: it is its plan that is out of date. */
+  async #hasGrown(): Promise<boolean> {
+    const { view, options } = this.#consumer
+    const now = view.runtime.now()
+    if (this.#planned === 0 || now - this.#lookedMs < this.#family.metadataMaxAgeMs) return false
+    this.#lookedMs = now
+    await view.refresh([options.topic])
+    return view.count(options.topic) !== this.#planned
   }
 
   /** Asks the coordinator, finding it anew as long as it is lost. */

@@ -79,6 +79,19 @@ test('a new leader begins at what was replicated, in a new epoch', () => {
   assert.deepEqual(log.endOfEpoch(9), { epoch: -1, endOffset: -1 })
 })
 
+test('a marker that was lost with a leader is written again', () => {
+  const log = new PartitionLog()
+  log.append(idempotent('a', 0, 0, { transactional: true }))
+  assert.equal(log.highWatermark, 1)
+  log.replicating = false
+  log.append(batch('b'))
+  log.endTransaction(7, 0, false, 0)
+  assert.equal(log.elect(), 1)
+  assert.equal(offsets(log), '0a 1!')
+  assert.deepEqual(log.read(0, 2, 1e9, true).aborted, [{ producerId: 7, firstOffset: 0, markerOffset: 1 }])
+  assert.equal(log.lastStable, 2)
+})
+
 test('compaction keeps the last record of each key and the offsets, and an empty last batch of a producer', () => {
   const log = new PartitionLog()
   log.append(batch('ab'))

@@ -1,7 +1,7 @@
 /** The simulation itself: it repeats exactly, finds nothing wrong where nothing is, and finds every bug made on purpose. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { drawPlan, scenarios } from '../../simulation/plan.ts'
+import { drawControl, drawPlan, scenarios } from '../../simulation/plan.ts'
 import { runPlan } from '../../simulation/run.ts'
 import { sabotages } from '../../simulation/sabotage.ts'
 import { sameFailure, shrink } from '../../simulation/shrink.ts'
@@ -43,6 +43,14 @@ for (const sabotage of sabotages) {
     }
   })
 }
+
+test('the control: a topic that grows under load, with nobody to keep the order, breaks it', async () => {
+  const plan = drawControl(FIRST_SEED)
+  const { failures } = await runPlan(plan)
+  assert.ok((failures['key-order'] ?? 0) > 0, JSON.stringify(failures))
+  const { grow: _, ...still } = plan
+  assert.deepEqual((await runPlan(still)).failures, {})
+})
 
 test('a failing plan is made smaller and still fails', async () => {
   const undo = sabotages.find(({ name }) => name === 'addresses-untouched')?.commit()
