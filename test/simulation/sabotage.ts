@@ -96,7 +96,7 @@ export const sabotages: readonly Sabotage[] = [
     scenario: 'filtered',
     commit: () =>
       patch(PartitionRead.prototype, 'limit', () => {
-        return (() => Number.POSITIVE_INFINITY)
+        return () => Number.POSITIVE_INFINITY
       }),
   },
   {
