@@ -79,10 +79,7 @@ function closeServer(server: net.Server): Promise<void> {
 
 function welcome(accepted: net.Socket, accept: AcceptHandler, onread: boolean): void {
   const socket = new NodeSocket()
-  socket.remoteAddress = accepted.remoteAddress ?? ''
-  socket.localAddress = (accepted.localAddress ?? '').replace('::ffff:', '')
-  socket.localPort = accepted.localPort ?? 0
-  socket.remotePort = accepted.remotePort ?? 0
+  socket.learnAddresses(accepted)
   const handler = accept(socket)
   if (handler === undefined) {
     accepted.destroy()

@@ -92,7 +92,9 @@ export class NodeSocket implements Socket {
     this.destroy()
   }
 
-  private learnAddresses(raw: net.Socket): void {
+  /** A socket that is already dead knows nothing any more: what was learned before stays. */
+  learnAddresses(raw: net.Socket): void {
+    if (raw.remoteAddress === undefined) return
     this.remoteAddress = plainAddress(raw.remoteAddress)
     this.remotePort = raw.remotePort ?? 0
     this.localAddress = plainAddress(raw.localAddress)
@@ -109,7 +111,7 @@ export class NodeSocket implements Socket {
   }
 
   private copyIn(handler: SocketHandler, bytes: Buffer): void {
-    for (let at = 0; at < bytes.length && this.handler !== undefined; ) {
+    for (let at = 0; at < bytes.length && this.raw?.destroyed === false; ) {
       this.target = handler.buffer()
       const length = Math.min(this.target.length, bytes.length - at)
       this.target.set(bytes.subarray(at, at + length))

@@ -72,6 +72,6 @@ test('replies come in order, once, with the right ids, whatever handlers and bro
       fc.constantFrom(64 * 1024, 16 * 1024, 1500),
       tell,
     ),
-    150,
+    80,
   )
 })
