@@ -58,6 +58,13 @@ export const suites: readonly Suite[] = [
     fullEnv: { TEST_FULL: '1' },
   },
   {
+    name: 'static key ranges',
+    command: nodeTest('integration/ranges'),
+    seconds: 130,
+    kafka: true,
+    fullEnv: { TEST_FULL: '1' },
+  },
+  {
     name: 'applications, proxy and broker die',
     command: nodeTest('integration/faults'),
     seconds: 50,
