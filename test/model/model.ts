@@ -37,7 +37,7 @@ export class Model {
     this.times = {
       ...defaultTimes,
       goneAfterMs: 25_000,
-      settleMs: 30_000,
+      settleMs: this.scenario.settleMs,
       sealAfterMs: this.scenario.sealAfterMs,
       ...(mutation === 'cut-without-waiting' ? { cutBoundMs: 0 } : {}),
     }
@@ -126,7 +126,8 @@ export class Model {
         // The whole machine hangs, and what it had sent arrives late.
         const stallMs = forMs * (0.5 + this.world.random.next() / 2)
         for (const connection of proxy.connections) connection.upstream.stall(this.world.now + stallMs)
-        return proxy.pause(forMs)
+        this.world.after(200, () => proxy.pause(forMs))
+        return
       }
       case 'cut off from the state':
         proxy.cutOffState(forMs)

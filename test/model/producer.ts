@@ -77,7 +77,8 @@ export class Producer {
       return
     }
     world.after(world.random.int(1, this.plan.gapMs * 2), () => this.#produceLoop())
-    if (this.#count === 0 || this.#unacknowledged > 60) return
+    const [quietFrom, quietTo] = this.plan.quietMs ?? [0, 0]
+    if (this.#count === 0 || this.#unacknowledged > 60 || (world.now >= quietFrom && world.now < quietTo)) return
     const burst = world.random.chance(0.1) ? 6 : 1
     for (let i = 0; i < burst && this.#handed < this.plan.records; i++) this.#hand()
     this.#pump()

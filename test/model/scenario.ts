@@ -27,6 +27,8 @@ export interface ProducerPlan {
   gapMs: number
   keys: number
   crashMs: number | undefined
+  /** Hands nothing over meanwhile. */
+  quietMs?: [from: number, to: number]
 }
 
 export interface GroupPlan {
@@ -59,6 +61,7 @@ export interface Scenario {
   faults: Fault[]
   faultsUntil: number
   sealAfterMs: number | undefined
+  settleMs: number
   endMs: number
 }
 
@@ -120,24 +123,23 @@ export function drawScenario(random: Random, skip: ReadonlySet<number>): Scenari
   const faultsUntil = 38_000
   const first = random.int(2500, 5000)
   const changes = [first, random.chance(0.35) ? first : random.int(5000, 14_000)]
-  const theme = heaviness > 0 && random.chance(0.3) ? random.pick(themes) : undefined
-  if (theme !== undefined) for (const group of groups) group.slowMs = random.pick([80, 150])
   const wanted = Math.round(random.int(3, 14) * heaviness)
   const faults = Array.from({ length: wanted }, (_, number) => drawFault(random, number, changes, faultsUntil))
-  return {
+  const drawn: Scenario = {
     counts,
     changes,
     order,
     proxies: random.int(2, 3),
     producers,
     groups,
-    faults: [...faults, ...(theme === undefined ? [] : drawTheme(random, theme, changes, faults.length))].filter(
-      (fault) => !skip.has(fault.number),
-    ),
+    faults,
     faultsUntil: heaviness === 0 ? 0 : faultsUntil,
     sealAfterMs: random.chance(0.1) ? 12_000 : undefined,
+    settleMs: 30_000,
     endMs: 150_000,
   }
+  const scenario = heaviness > 0 && random.chance(0.45) ? random.pick(themes)(random, drawn) : drawn
+  return { ...scenario, faults: scenario.faults.filter((fault) => !skip.has(fault.number)) }
 }
 
 function drawProducer(random: Random, index: number, counts: readonly number[], heaviness: number): ProducerPlan {
@@ -166,21 +168,101 @@ function drawGroup(random: Random, index: number): GroupPlan {
   }
 }
 
-/** A proxy that acts on an old view for as long as it can, while others change layout. */
-const themes: readonly [kind: string, fromMs: number, toMs: number][] = [
-  ['pause with its upstream', 7000, 14_000],
-  ['heartbeats lost, then reads', 9000, 12_000],
+/** Scenarios bent towards a danger that chance alone meets too rarely. */
+const themes: readonly ((random: Random, scenario: Scenario) => Scenario)[] = [
+  (random, scenario) => actOnOldView(random, scenario, 'pause with its upstream', 1000),
+  (random, scenario) => actOnOldView(random, scenario, 'heartbeats lost, then reads', -2500),
+  twoExpansionsApart,
+  batchesThatReturnLate,
 ]
 
-function drawTheme(random: Random, theme: (typeof themes)[number], changes: readonly number[], from: number): Fault[] {
-  const [kind, fromMs, toMs] = theme
-  return Array.from({ length: random.int(1, 2) }, (_, index) => ({
-    number: from + index,
+/** A proxy that acts on an old view for as long as it can, while producers move to fresh partitions. */
+function actOnOldView(random: Random, scenario: Scenario, kind: string, afterMs: number): Scenario {
+  const at = scenario.changes[0] ?? 0
+  const number = scenario.faults.length
+  const fault = {
+    number,
     kind,
-    atMs: random.pick(changes) + random.int(-1000, 6000),
-    forMs: random.int(fromMs, toMs),
+    atMs: at + afterMs + random.int(0, 2500),
+    forMs: random.int(8000, 12_000),
     proxy: random.int(0, 1000),
-  }))
+  }
+  return {
+    ...scenario,
+    counts: random.pick([
+      [3, 5],
+      [3, 6],
+      [2, 4, 3],
+    ]),
+    order: 'producer',
+    faults: [fault],
+    producers: scenario.producers.map((plan) => ({
+      ...plan,
+      family: { ...plan.family, refreshMs: random.int(2000, 5000) },
+      startMs: random.int(1500, 2500),
+      gapMs: 60,
+      records: 160,
+      crashMs: undefined,
+    })),
+    groups: scenario.groups.map((plan) => ({ ...plan, startMs: 1500, members: 3, slowMs: random.pick([80, 150]) })),
+  }
+}
+
+/** A second expansion long after the first was settled, nothing written in between, and a group that is far behind. */
+function twoExpansionsApart(random: Random, scenario: Scenario): Scenario {
+  const first = random.int(4000, 6000)
+  return {
+    ...scenario,
+    counts: [3, 6, 12],
+    order: 'key',
+    changes: [first, first + 18_000],
+    settleMs: 5000,
+    faults: scenario.faults.filter((fault) => /compaction|member|connection/.test(fault.kind)),
+    producers: scenario.producers.map((plan) => ({
+      ...plan,
+      family: { ...plan.family, refreshMs: random.int(1500, 3000), inFlight: 1, awaits: true },
+      startMs: 1500,
+      gapMs: 20,
+      records: 500,
+      crashMs: undefined,
+      quietMs: [first + random.int(-500, 500), first + 24_000],
+    })),
+    groups: scenario.groups.map((plan) => ({
+      ...plan,
+      startMs: first + random.int(18_000, 23_000),
+      members: 3,
+      slowMs: 80,
+    })),
+  }
+}
+
+/** Batches that fail just before their producer is shown the new count, and come back when all others are clean. */
+function batchesThatReturnLate(random: Random, scenario: Scenario): Scenario {
+  const at = scenario.changes[0] ?? 0
+  const blips = Array.from({ length: 5 }, (_, number) => {
+    return {
+      number,
+      kind: 'leader blip',
+      atMs: at + random.int(1500, 6000),
+      forMs: random.int(100, 250),
+      proxy: random.int(0, 2),
+    }
+  })
+  const slow = families.filter((family) => family.franz || family.name === 'slow to retry')
+  const common = { startMs: 1500, keys: 12, crashMs: undefined }
+  const quick: Family = { ...(families[2] as Family), refreshMs: 1500, shrinks: true }
+  const late: Family = { ...random.pick(slow), refreshMs: random.int(6000, 9000), shrinks: true }
+  return {
+    ...scenario,
+    counts: [3, 6],
+    order: 'key',
+    faults: blips,
+    sealAfterMs: undefined,
+    producers: [
+      { ...common, name: 'p0', family: late, gapMs: 30, records: 260 },
+      { ...common, name: 'p1', family: quick, gapMs: 60, records: 160 },
+    ],
+  }
 }
 
 /** Most faults befall the changes themselves, where they can do harm. */

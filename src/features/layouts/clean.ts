@@ -35,6 +35,8 @@ export interface Ledger {
   readonly wrote: boolean
   /** First showing of each epoch, on the instance's clock. */
   readonly shown: readonly { epoch: number; atMs: number }[]
+  /** Epochs shown since its first connection of now: all is forgotten with the last one. */
+  readonly shownNow: readonly number[]
   readonly unanswered: readonly Unanswered[]
   /** Batches that were refused, failed or lost with their connection and have not come back. */
   readonly owed: readonly Owed[]
@@ -68,6 +70,7 @@ export function newLedger(instance: string, knownEpoch: number): Ledger {
     connections: 0,
     wrote: false,
     shown: [],
+    shownNow: [],
     unanswered: [],
     owed: [],
     lastOfAge: {},
@@ -91,7 +94,8 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
       const { goneSinceMs: _, takenOverMs: __, ...here } = ledger
       const resumed = resume(resume(here, 'gone', event.atMs), `lost ${event.connection}`, event.atMs)
       const knownEpoch = ledger.goneSinceMs === undefined ? ledger.knownEpoch : event.epoch
-      return { ...resumed, knownEpoch, connections: ledger.connections + 1 }
+      const shownNow = ledger.goneSinceMs === undefined ? ledger.shownNow : []
+      return { ...resumed, knownEpoch, shownNow, connections: ledger.connections + 1 }
     }
     case 'lost':
       return loseConnection(ledger, event)
@@ -100,8 +104,7 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
     case 'resumed':
       return resume(ledger, event.reason, event.atMs)
     case 'shown':
-      if (ledger.shown.some((showing) => showing.epoch === event.epoch)) return ledger
-      return { ...ledger, shown: [...ledger.shown, { epoch: event.epoch, atMs: now }] }
+      return show(ledger, event.epoch, now)
     case 'arrived':
       return touch({ ...ledger, wrote: true, owed: ledger.owed.filter((o) => o.mark !== event.mark) }, event.age, now)
     case 'forwarded': {
@@ -150,6 +153,12 @@ export function owesOlder(ledger: Ledger, epoch: number, atMs: number, times: La
 export function lastOlder(ledger: Ledger, epoch: number): number {
   const times = Object.entries(ledger.lastOfAge).map(([age, atMs]) => (Number(age) < epoch ? atMs : -Infinity))
   return Math.max(-Infinity, ...times)
+}
+
+function show(ledger: Ledger, epoch: number, now: number): Ledger {
+  const shownNow = ledger.shownNow.includes(epoch) ? ledger.shownNow : [...ledger.shownNow, epoch]
+  if (ledger.shown.some((showing) => showing.epoch === epoch)) return { ...ledger, shownNow }
+  return { ...ledger, shownNow, shown: [...ledger.shown, { epoch, atMs: now }] }
 }
 
 function loseConnection(ledger: Ledger, event: { connection: string; boundMs: number; atMs: number }): Ledger {

@@ -83,8 +83,9 @@ function cutWaits(topic: TopicState, cut: Cut, earlier: readonly number[], done:
   )
 }
 
+/** Above its limit, not at it: a gate that q has no record behind yet must be open too, or a key moves past it twice. */
 function isPassed(q: number, end: number, earlier: readonly number[], done: Done): boolean {
-  return (earlier[q] ?? Infinity) >= end && done(q, end)
+  return (earlier[q] ?? Infinity) > end && done(q, end)
 }
 
 /** Whether some key may lie in p under one of the counts and in q under another. */

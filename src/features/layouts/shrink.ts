@@ -8,7 +8,7 @@ import type { Ledger } from './clean.ts'
 
 /** The layout whose count Metadata shows to this instance now. */
 export function countShown(topic: TopicState, ledger: Ledger | undefined): Layout {
-  const shown = new Set(ledger?.goneSinceMs === undefined ? ledger?.shown.map((showing) => showing.epoch) : [])
+  const shown = new Set(ledger?.goneSinceMs === undefined ? ledger?.shownNow : [])
   let layout = topic.layouts[0] ?? currentLayout(topic)
   for (const next of topic.layouts.slice(1)) {
     const isWider = next.count > layout.count

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  isClean,
+  type Ledger,
+  type LedgerEvent,
+  newLedger,
+  reduceLedger,
+} from '../../../../src/features/layouts/clean.ts'
+import { defaultTimes as times } from '../../../../src/features/layouts/times.ts'
+
+const after = (...events: (LedgerEvent & { atMs: number })[]): Ledger =>
+  events.reduce((ledger, event) => reduceLedger(ledger, event), newLedger('i', 0))
+const connected = { type: 'connected', connection: '1', epoch: 0, atMs: 0 } as const
+const wrote = { type: 'arrived', mark: 'm0', age: 0, atMs: 0 } as const
+const shown = { type: 'shown', epoch: 1, atMs: 1000 } as const
+
+void test('clean three seconds after it was shown the new count, if nothing late came since', () => {
+  const ledger = after(connected, wrote, shown)
+  assert.equal(isClean(ledger, 1, 3999, times), false)
+  assert.equal(isClean(ledger, 1, 4000, times), true)
+  const late = reduceLedger(ledger, { type: 'arrived', mark: 'm1', age: 0, atMs: 3000 })
+  assert.equal(isClean(late, 1, 5999, times), false)
+  assert.equal(isClean(late, 1, 6000, times), true)
+  const fresh = reduceLedger(ledger, { type: 'arrived', mark: 'm1', age: 1, atMs: 3000 })
+  assert.equal(isClean(fresh, 1, 4000, times), true)
+})
+
+void test('never shown: never clean; never wrote: nothing to wait for', () => {
+  assert.equal(isClean(after(connected, wrote), 1, 1e6, times), false)
+  assert.equal(isClean(after(connected), 1, 0, times), true)
+})
+
+void test('an unanswered old batch keeps it unclean, and the quiet begins with its answer', () => {
+  const flying = after(connected, wrote, shown, { type: 'forwarded', id: 'x', mark: 'm', age: 0, atMs: 1000 })
+  assert.equal(isClean(flying, 1, 60_000, times), false)
+  const answered = reduceLedger(flying, { type: 'answered', id: 'x', atMs: 60_000 })
+  assert.equal(isClean(answered, 1, 62_999, times), false)
+  assert.equal(isClean(answered, 1, 63_000, times), true)
+})
+
+void test('a batch that failed is waited for until it returns, ten seconds at most', () => {
+  const failed = after(
+    connected,
+    wrote,
+    shown,
+    { type: 'forwarded', id: 'x', mark: 'm', age: 0, atMs: 1000 },
+    { type: 'failed', id: 'x', atMs: 2000 },
+  )
+  assert.equal(isClean(failed, 1, 11_999, times), false)
+  assert.equal(isClean(failed, 1, 12_000, times), true)
+  const back = reduceLedger(failed, { type: 'arrived', mark: 'm', age: 0, atMs: 7000 })
+  assert.equal(isClean(back, 1, 10_000, times), true)
+})
+
+void test('its clock stands still while an old partition has no leader', () => {
+  const stopped = after(connected, wrote, shown, { type: 'stopped', reason: 'leader 2', atMs: 2000 })
+  assert.equal(isClean(stopped, 1, 60_000, times), false)
+  const resumed = reduceLedger(stopped, { type: 'resumed', reason: 'leader 2', atMs: 60_000 })
+  assert.equal(isClean(resumed, 1, 61_999, times), false)
+  assert.equal(isClean(resumed, 1, 62_000, times), true)
+})
+
+void test('a connection that is lost and not made again stops it, for the bound only', () => {
+  const other = { type: 'connected', connection: '2', epoch: 0, atMs: 0 } as const
+  const lost = after(connected, other, wrote, shown, { type: 'lost', connection: '2', boundMs: 10_000, atMs: 2000 })
+  assert.equal(isClean(lost, 1, 13_999, times), false)
+  assert.equal(isClean(lost, 1, 14_000, times), true)
+})
+
+void test('leaving is not clean: only time, another proxy, or having been clean before ends the wait', () => {
+  const lost = { type: 'lost', connection: '1', boundMs: 10_000 } as const
+  const unclean = after(connected, wrote, shown, { ...lost, atMs: 2000 })
+  assert.equal(isClean(unclean, 1, 121_999, times), false)
+  assert.equal(isClean(unclean, 1, 122_000, times), true)
+  assert.equal(isClean(reduceLedger(unclean, { type: 'takenOver', atMs: 5000 }), 1, 5000, times), true)
+  assert.equal(isClean(after(connected, wrote, shown, { ...lost, atMs: 4500 }), 1, 5000, times), true)
+})
+
+void test('what it still owes after leaving may come to its new proxy: ten seconds more', () => {
+  const owing = after(
+    connected,
+    wrote,
+    shown,
+    { type: 'refused', mark: 'm', age: 0, atMs: 1500 },
+    { type: 'lost', connection: '1', boundMs: 10_000, atMs: 2000 },
+    { type: 'takenOver', atMs: 5000 },
+  )
+  assert.equal(isClean(owing, 1, 14_999, times), false)
+  assert.equal(isClean(owing, 1, 15_000, times), true)
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type GuardEvent, reduceGuard } from '../../../../src/features/layouts/guard.ts'
+import { type Batch, type GuardEffect, newGuard } from '../../../../src/features/layouts/guard-state.ts'
+import { defaultTimes as times } from '../../../../src/features/layouts/times.ts'
+import { applyFleet, emptyFleet } from '../../../../src/state/fleet.ts'
+import type { GateKind, TopicChangeRecord } from '../../../../src/state/record.ts'
+import { applyTopic } from '../../../../src/state/topic-reducer.ts'
+import type { TopicState } from '../../../../src/state/topic-state.ts'
+
+type Body<R> = R extends unknown ? Omit<R, 'topicId'> : never
+
+/** Proxy a under test with proxy b beside it, on a topic that grows from 3. */
+class Bench {
+  guard = newGuard('a', times)
+  fleet = ['a', 'b'].reduce(
+    (fleet, proxy, at) => applyFleet(fleet, { kind: 'register', proxy, host: '' }, at, 0),
+    emptyFleet,
+  )
+  topic: TopicState | undefined
+  position = 2
+  atMs = 0
+
+  write(body: Body<TopicChangeRecord>): this {
+    const record = { ...body, topicId: 'T' }
+    this.topic = applyTopic(this.topic, { record, offset: this.position, atMs: this.atMs }, this.fleet)
+    this.position += 1
+    return this
+  }
+
+  open(to: number, gates: GateKind): this {
+    return this.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 })
+      .write({ kind: 'proposal', proxy: 'b', proposal: 'x', after: 0, change: 'expand', to, order: 'key', gates })
+      .write({ kind: 'preparing', proxy: 'b', proposal: 'x' })
+      .write({ kind: 'ready', proxy: 'a', proposal: 'x' })
+      .write({ kind: 'ready', proxy: 'b', proposal: 'x' })
+      .write({ kind: 'open', proxy: 'b', proposal: 'x', starts: { 3: 0 }, leaderEpochs: {}, unsettled: [0] })
+  }
+
+  do(event: GuardEvent, atMs = this.atMs): GuardEffect[] {
+    this.atMs = atMs
+    const [state, effects] = reduceGuard(this.guard, { ...event, atMs })
+    this.guard = state
+    return effects
+  }
+
+  view(atMs = this.atMs): GuardEffect[] {
+    assert.ok(this.topic)
+    return this.do({ type: 'view', view: { topic: this.topic, fleet: this.fleet, position: this.position } }, atMs)
+  }
+
+  /** Writes what the guard wanted to append, and shows it the result. */
+  loop(effects: GuardEffect[], atMs = this.atMs): GuardEffect[] {
+    for (const effect of effects) if (effect.type === 'append') this.write(effect.record as Body<TopicChangeRecord>)
+    return this.view(atMs)
+  }
+}
+
+let made = 0
+const batch = (partition: number, hashes: number[], more: Partial<Batch> = {}): Batch => {
+  const id = `b${made++}`
+  return { id, instance: 'i', partition, mark: id, hashes, hasRoom: true, mayRefuse: false, ...more }
+}
+const named = (effects: GuardEffect[]) =>
+  effects.map((effect) =>
+    effect.type === 'append' ? effect.record.kind : effect.type === 'count' ? effect.reason : effect.type,
+  )
+
+void test('without a view everything waits, and goes on in its order once there is one', () => {
+  const bench = new Bench()
+  const [first, second] = [batch(0, [0]), batch(0, [3])]
+  assert.deepEqual(bench.do({ type: 'batch', batch: first }), [])
+  assert.deepEqual(bench.do({ type: 'batch', batch: second }), [])
+  const effects = bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
+  assert.deepEqual(effects, [
+    { type: 'forward', batch: first },
+    { type: 'forward', batch: second },
+  ])
+})
+
+void test('a late batch is forwarded while no vote stands', () => {
+  const bench = new Bench().open(6, 'seal')
+  bench.do({ type: 'batch', batch: batch(0, [0]) })
+  bench.view()
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(1, [4]) })), ['forward'])
+})
+
+void test('a late batch waits until the vote of its proxy is taken back in the log', () => {
+  const bench = new Bench().open(6, 'seal')
+  const voted = bench.view()
+  assert.deepEqual(named(voted), ['vote'])
+  bench.loop(voted)
+  const effects = bench.do({ type: 'batch', batch: batch(1, [4]) })
+  assert.deepEqual(named(effects), ['withdrawal'])
+  assert.deepEqual(named(bench.loop(effects)), ['forward'])
+})
+
+void test('where the seal came first the late batch is forwarded and counted', () => {
+  const bench = new Bench().open(6, 'seal')
+  bench.loop(bench.view())
+  const effects = bench.do({ type: 'batch', batch: batch(1, [4]) })
+  bench.write({ kind: 'vote', proxy: 'b', epoch: 1, ballot: 1, instances: [], ends: {} })
+  const lastVote = bench.position - 1
+  bench.write({
+    kind: 'sealed',
+    proxy: 'b',
+    epoch: 1,
+    lastVote,
+    boundaries: { 0: 0, 1: 0, 2: 0 },
+    gaveUp: [],
+    forced: false,
+  })
+  assert.deepEqual(named(bench.loop(effects)), ['late after the seal', 'forward'])
+})
+
+void test('votes when its instances are clean, naming them and the ends it saw acknowledged', () => {
+  const bench = new Bench().open(6, 'seal')
+  const old = batch(1, [4])
+  bench.do({ type: 'batch', batch: old })
+  assert.deepEqual(named(bench.view()), ['forward'])
+  bench.do({ type: 'answered', id: old.id, end: 12, lapsed: false }, 500)
+  bench.do({ type: 'shown', instance: 'i', epoch: 1 }, 1000)
+  assert.deepEqual(bench.do({ type: 'tick' }, 3999), [])
+  const [vote] = bench.do({ type: 'tick' }, 4000)
+  const record = { kind: 'vote', proxy: 'a', topicId: 'T', epoch: 1, ballot: 1, instances: ['i'], ends: { 1: 12 } }
+  assert.deepEqual(vote, { type: 'append', record })
+})
+
+void test('the first batch of a new layout waits for quiet, ends, the cut and its readers; old ones pass', () => {
+  const bench = new Bench().open(5, 'cuts')
+  bench.loop(bench.view())
+  const fresh = batch(4, [4])
+  const effects = bench.do({ type: 'batch', batch: fresh }, 1000)
+  assert.deepEqual(named(effects), [])
+  assert.deepEqual(named(bench.do({ type: 'tick' }, 1499)), ['withdrawal'])
+  const late = batch(1, [4])
+  bench.write({ kind: 'withdrawal', proxy: 'a', epoch: 1, ballot: 1 }).view()
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: late }, 1450)), ['forward'])
+  bench.do({ type: 'answered', id: late.id, end: 31, lapsed: false }, 1460)
+  assert.deepEqual(named(bench.do({ type: 'tick' }, 1959)), [])
+  const [ask] = bench.do({ type: 'tick' }, 1960)
+  assert.ok(ask?.type === 'read-ends')
+  const recorded = bench.do({ type: 'ends', round: ask.round, ends: { 0: 5, 1: 30, 2: 5, 3: 0, 4: 0 } })
+  const [cut] = recorded
+  assert.ok(cut?.type === 'append' && cut.record.kind === 'cut')
+  assert.deepEqual(cut.record.ends, { 0: 5, 1: 31, 2: 5, 3: 0, 4: 0 })
+  const read = bench.loop(recorded)
+  assert.deepEqual(named(read), ['cut-read'])
+  assert.deepEqual(named(bench.loop(read)), [])
+  bench.write({ kind: 'cut-read', proxy: 'b', cut: cut.record.cut })
+  assert.deepEqual(named(bench.view()), ['forward'])
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(1, [4]) })), ['late after its cut', 'forward'])
+})
+
+void test('a batch that would block its own connection is answered 6 where that reorders nothing', () => {
+  const bench = new Bench().open(5, 'cuts')
+  bench.loop(bench.view())
+  const alone = batch(4, [4], { hasRoom: false, mayRefuse: true })
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: alone })), ['refuse'])
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(4, [9], { hasRoom: false }) })), [])
+})
+
+void test('what waits too long is answered retriably, with what waits behind it', () => {
+  const bench = new Bench()
+  bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
+  bench.do({ type: 'batch', batch: batch(7, [7]) }, 0)
+  bench.do({ type: 'batch', batch: batch(7, [7]) }, 8000)
+  assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs - 1)), [])
+  assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs)), ['refuse', 'refuse'])
+})
+
+void test('a batch acknowledged after the lease lapsed is counted', () => {
+  const bench = new Bench()
+  bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
+  const sent = batch(0, [0])
+  bench.do({ type: 'batch', batch: sent })
+  assert.deepEqual(named(bench.do({ type: 'answered', id: sent.id, end: 1, lapsed: true })), [
+    'acknowledged after the lease',
+  ])
+})
+
+void test('while a change is prepared it says ready, and holds what only the new layout explains', () => {
+  const bench = new Bench()
+  bench
+    .write({ kind: 'topic', proxy: 'b', name: 't', count: 3 })
+    .write({
+      kind: 'proposal',
+      proxy: 'b',
+      proposal: 'x',
+      after: 0,
+      change: 'expand',
+      to: 5,
+      order: 'key',
+      gates: 'cuts',
+    })
+    .write({ kind: 'preparing', proxy: 'b', proposal: 'x' })
+  assert.deepEqual(named(bench.view()), ['ready'])
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(1, [6]) })), [])
+  assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(2, [5]) })), ['forward'])
+})
