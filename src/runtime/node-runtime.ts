@@ -1,7 +1,7 @@
 /** The real world: Node's clock, timers, random numbers and TCP. */
 import { randomInt } from 'node:crypto'
 import net from 'node:net'
-import { adopt, dialOptions, NodeSocket } from './node-socket.ts'
+import { adopt, dialOptions, keepAlive, NodeSocket } from './node-socket.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { AcceptHandler, DialOptions, Listener, ListenOptions, Socket, SocketHandler } from './socket.ts'
 
@@ -56,8 +56,9 @@ function dial(options: DialOptions, handler: SocketHandler): Socket {
 }
 
 function listen(where: ListenOptions, accept: AcceptHandler, onread: boolean): Promise<Listener> {
-  const server = net.createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true }, (accepted) =>
-    welcome(accepted, accept, onread),
+  const server = net.createServer(
+    { pauseOnConnect: true, noDelay: true, allowHalfOpen: true, ...keepAlive },
+    (accepted) => welcome(accepted, accept, onread),
   )
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -162,4 +162,7 @@ export function adopt(accepted: net.Socket, onread: net.OnReadOpts): net.Socket 
   return socket
 }
 
-export const dialOptions = { noDelay: true, allowHalfOpen: true, writableHighWaterMark: HIGH_WATER_BYTES }
+/** A peer that vanished without a word is noticed after about two minutes, not after the system's two hours. */
+export const keepAlive = { keepAlive: true, keepAliveInitialDelay: 120_000 }
+
+export const dialOptions = { noDelay: true, allowHalfOpen: true, writableHighWaterMark: HIGH_WATER_BYTES, ...keepAlive }

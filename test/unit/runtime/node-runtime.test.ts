@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import test from 'node:test'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
@@ -294,4 +295,32 @@ test('timers fire once, or never when cancelled', async () => {
   assert.deepEqual(fired, ['once'])
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(fired, ['once', 'soon'])
+})
+
+test('both kinds of socket are kept alive, so that a peer that vanished is noticed', {
+  skip: !existsSync('/proc/net/tcp'),
+}, async () => {
+  const runtime = await nodeRuntime()
+  const { listener, accepted, plain } = await accept(runtime)
+  const dialled = new Recorder()
+  const silent = net.createServer(() => undefined)
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as net.AddressInfo
+  dialled.socket = runtime.dial({ host: '127.0.0.1', port, timeoutMs: 2000 }, dialled)
+  await dialled.when('connect')
+  const lines = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+  const hex = (socket: Socket) =>
+    [socket.localPort, socket.remotePort].map((one) => one.toString(16).toUpperCase().padStart(4, '0'))
+  for (const { socket } of [accepted, dialled]) {
+    const [local = '', remote = ''] = hex(socket)
+    const line = lines.find(
+      ([, from, to]) => from?.endsWith(`:${local}`) === true && to?.endsWith(`:${remote}`) === true,
+    )
+    assert.equal(line?.[5]?.slice(0, 2), '02', 'the keep-alive timer runs')
+  }
+  for (const socket of [accepted.socket, dialled.socket, plain]) socket.destroy()
+  silent.close()
+  await listener.close()
 })
