@@ -14,6 +14,7 @@ import { sendAndRead } from './demo/traffic.ts'
 import { startUpstream, upstreamKinds, type UpstreamKind } from './demo/upstream.ts'
 
 const usage = `npm run demo -- [options]
+npm run demo -- ranges  two consumers share one partition by static key ranges (docs/key-ranges.md)
   --upstream HOST:PORT  a Kafka cluster of yours, instead of one started here
   --kafka KIND          start this kind only: java, docker or fake (default: the first that works)
   --once                end after the check instead of waiting for Ctrl-C; exit code 0 if all went well
@@ -41,6 +42,11 @@ function readOptions() {
     console.error(`${(error as Error).message}\n\n${usage}`)
     process.exit(2)
   }
+}
+
+if (process.argv[2] === 'ranges') {
+  await import('./demo/ranges.ts')
+  process.exit()
 }
 
 const options = readOptions()
