@@ -50,7 +50,8 @@ function replacedOrigins(index: Index, topic: string): Set<number> {
   for (const facts of index.partitions) {
     if (facts.topic !== topic) continue
     const lastOfKey = new Map<number, number>()
-    for (const offset of facts.known) {
+    // Not `known`: behind a truncation offsets are used again, and those records replace earlier ones too.
+    for (const offset of Array.from(facts.origins.keys()).sort((a, b) => a - b)) {
       const origin = facts.origins.get(offset) ?? -1
       const key = index.origins[origin]?.key ?? -1
       const earlier = lastOfKey.get(key)

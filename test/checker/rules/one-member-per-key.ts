@@ -36,6 +36,8 @@ class KeyHolders {
   readonly #byPlace = new Grid<Map<number, Open>>(() => new Map())
   readonly #keyIds = new Grid(() => ({ id: -1 }))
   #nextKey = 0
+  /** (member, partition) → the group gave it to somebody else, whether or not the member knows: it is no live one there. */
+  readonly #lost = new Grid(() => false)
   readonly #suspicions: Suspicion[] = []
   readonly #groups = new Map<number, number>()
 
@@ -48,14 +50,20 @@ class KeyHolders {
     const { event, client, partition } = entry
     switch (event.event) {
       case 'delivered':
-        if (entry.key >= 0) this.#deliver(entry, event)
+        if (entry.key >= 0 && this.#lost.peek(client, partition) !== true) this.#deliver(entry, event)
         break
       case 'done':
         this.#release(client, partition, event.offset, event.at)
         break
+      case 'assigned':
+        for (const p of assignedPartitions(this.#index, event)) this.#lost.set(client, p, false)
+        break
       case 'revoked':
       case 'lost':
-        for (const p of assignedPartitions(this.#index, event)) this.#releaseAll(client, p, event.at)
+        for (const p of assignedPartitions(this.#index, event)) {
+          this.#releaseAll(client, p, event.at)
+          this.#lost.set(client, p, event.event === 'lost')
+        }
         break
       case 'closed':
       case 'crashed':

@@ -13,8 +13,8 @@ import { ConnectionLost, type Wire } from './wire.ts'
 interface Session {
   id: number
   epoch: number
-  /** Partition → position that the session holds. */
-  known: Map<number, number>
+  /** Partition → position and epoch that the session holds. */
+  known: Map<number, string>
 }
 
 interface Asked {
@@ -72,9 +72,10 @@ export class Fetcher {
   /** False where the client has to find out anew who leads. */
   async #ask(wire: Wire, partitions: Owned[]): Promise<boolean> {
     const { family } = this.#consumer.options
-    const session = family.sessions ? this.#session(wire) : { id: 0, epoch: -1, known: new Map<number, number>() }
+    const session = family.sessions ? this.#session(wire) : { id: 0, epoch: -1, known: new Map<number, string>() }
     const asked = partitions.map((owned): Asked => ({ owned, position: owned.position, version: owned.version }))
-    const wanted = asked.filter((a) => session.epoch <= 0 || session.known.get(a.owned.partition) !== a.position)
+    const held = new Map(asked.map((a) => [a, this.#held(a)]))
+    const wanted = asked.filter((a) => session.epoch <= 0 || session.known.get(a.owned.partition) !== held.get(a))
     const current = new Set(partitions.map((o) => o.partition))
     const forgotten = session.epoch > 0 ? Array.from(session.known.keys()).filter((p) => !current.has(p)) : []
     const answer = await wire.ask(
@@ -96,7 +97,7 @@ export class Fetcher {
       this.#sessions.delete(wire)
       return true
     }
-    for (const { owned, position } of wanted) session.known.set(owned.partition, position)
+    for (const a of wanted) session.known.set(a.owned.partition, held.get(a) ?? '')
     for (const partition of forgotten) session.known.delete(partition)
     session.id = answer.sessionId
     session.epoch = answer.sessionId === 0 ? 0 : session.epoch + 1
@@ -158,6 +159,12 @@ export class Fetcher {
     owned.position = next
     if (owned.buffered === 0) owned.consumed = next
     return true
+  }
+
+  /** What a session keeps of a partition: where one of these changes, it is asked for anew. */
+  #held({ owned, position }: Asked): string {
+    const { view, options } = this.#consumer
+    return `${position}/${view.leader(options.topic, owned.partition)?.epoch ?? -1}`
   }
 
   #partition(wire: Wire, { owned, position }: Asked) {
