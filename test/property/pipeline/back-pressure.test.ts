@@ -36,6 +36,9 @@ const loads: fc.Arbitrary<Load> = fc.record({
   bufferedBytes: fc.constantFrom(64 * 1024, 512 * 1024),
 })
 
+/** The slowest peers read 4 KiB in 200 ms, and a load has up to 30 MB: nothing stands still that takes half an hour. */
+const patienceMs = 3_600_000
+
 /** Makes a peer stop reading from time to time. */
 function makeSlow(rig: Rig, peer: Peer, load: Load, pauseMs: number): void {
   if (pauseMs === 0) return
@@ -68,7 +71,7 @@ async function carry(load: Load, seed: number): Promise<void> {
   const prng = new Prng(seed)
   const bodies = load.requests.map((length) => Buffer.alloc(length, prng.bytes(7)))
   bodies.forEach((body, i) => client.send(requestFrame({ apiKey: ECHO, correlationId: i, clientId: null, body })))
-  await rig.run(() => client.frames.length === bodies.length || client.closed, 600_000)
+  await rig.run(() => client.frames.length === bodies.length || client.closed, patienceMs)
 
   assert.deepEqual(rig.meter.reasons, [])
   assert.equal(client.frames.length, bodies.length, 'number of replies')
