@@ -66,6 +66,7 @@ export const suites: readonly Suite[] = [
     kafka: true,
     fullEnv: { TEST_FULL: '1' },
   },
+  { name: 'control: order lost without Headgate', command: nodeTest('integration/control'), seconds: 20, kafka: true },
   {
     name: 'applications, proxy and broker die',
     command: nodeTest('integration/faults'),

@@ -114,15 +114,9 @@ export class ResponseSide implements SocketHandler, FrameSink {
   onChunk(chunk: Buffer, length: number, last: boolean): void {
     const exchange = this.streaming
     if (exchange === undefined) return
-    const sendable = this.scanner === undefined ? length : this.scan(this.scanner, chunk, length)
-    this.emit(exchange, chunk, sendable)
-    if (!last) return
-    if (this.scanner !== undefined) {
-      this.scanner.finish(this.tail)
-      if (this.connection.closed !== undefined) return
-      if (this.tail.length > 0) this.emit(exchange, this.tail, this.tail.length)
-      this.tail = nothing
-    }
+    if (this.scanner === undefined) this.emit(exchange, chunk, length)
+    else this.scan(this.scanner, exchange, chunk, length, last)
+    if (!last || this.connection.closed !== undefined) return
     this.streaming = undefined
     this.scanner = undefined
     this.answered(exchange)
@@ -130,11 +124,20 @@ export class ResponseSide implements SocketHandler, FrameSink {
     if (this.connection.order.peek() === exchange) this.connection.replied()
   }
 
-  /** @returns how many bytes of the chunk may go on now; the rest is kept for the end */
-  private scan(scanner: Scanner, chunk: Buffer, length: number): number {
+  /** What the scanner holds back goes on at the end of the frame; usually it lies in the last chunk and stays there. */
+  private scan(scanner: Scanner, exchange: Exchange, chunk: Buffer, length: number, last: boolean): void {
     const sendable = scanner.feed(chunk, 0, length)
+    if (last && this.tail.length === 0) {
+      scanner.finish(chunk.subarray(sendable, length))
+      if (this.connection.closed === undefined) this.emit(exchange, chunk, length)
+      return
+    }
     if (sendable < length) this.tail = Buffer.concat([this.tail, chunk.subarray(sendable, length)])
-    return sendable
+    this.emit(exchange, chunk, sendable)
+    if (!last) return
+    scanner.finish(this.tail)
+    if (this.connection.closed === undefined && this.tail.length > 0) this.emit(exchange, this.tail, this.tail.length)
+    this.tail = nothing
   }
 
   private emit(exchange: Exchange, chunk: Buffer, length: number): void {
