@@ -7,8 +7,8 @@ import type { ChunkPool } from '../net/chunk-pool.ts'
 import { RequestLink } from '../net/request-link.ts'
 import { apiKeys } from '../protocol/api-table.ts'
 import { codec } from '../protocol/codecs.ts'
+import { requestBytes } from '../protocol/encode.ts'
 import { Reader } from '../protocol/reader.ts'
-import { Writer } from '../protocol/writer.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Log } from '../telemetry/log.ts'
 
@@ -34,6 +34,7 @@ export interface BrokersOptions {
 
 /** Metadata v4: known to every broker since 0.11, and the first that can ask without creating topics. */
 const METADATA_VERSION = 4
+const metadata = codec(apiKeys.Metadata)
 const firstRetryMs = 100
 const lastRetryMs = 5000
 const waitedForMs = 500
@@ -170,11 +171,9 @@ export class Brokers {
 
   private async ask(): Promise<Broker[]> {
     const link = (this.link = this.link?.closed === false ? this.link : await this.connect())
-    const writer = new Writer(64)
-    codec(apiKeys.Metadata).encodeRequest(writer, { topics: [], allowAutoTopicCreation: false }, METADATA_VERSION)
-    const reply = await link.request(apiKeys.Metadata, METADATA_VERSION, writer.finish(), this.options.dialTimeoutMs)
-    const body = codec(apiKeys.Metadata).decodeResponse(new Reader(reply.bytes, reply.bodyAt), METADATA_VERSION)
-    return body.brokers
+    const asked = requestBytes(metadata, { topics: [], allowAutoTopicCreation: false }, METADATA_VERSION)
+    const reply = await link.request(apiKeys.Metadata, METADATA_VERSION, asked, this.options.dialTimeoutMs)
+    return metadata.decodeResponse(new Reader(reply.bytes, reply.bodyAt), METADATA_VERSION).brokers
   }
 
   /** The first bootstrap server, or known broker, that accepts a connection. */

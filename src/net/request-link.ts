@@ -1,8 +1,7 @@
 /** A broker connection of our own: requests and their answers, one after the other, without any client behind it. */
 import { responseHeaderVersion } from '../protocol/api-table.ts'
-import { encodeRequestHeader } from '../protocol/headers.ts'
+import { requestFrameOf } from '../protocol/encode.ts'
 import { skipTags } from '../protocol/peek.ts'
-import { Writer } from '../protocol/writer.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { DialOptions, Socket, SocketHandler } from '../runtime/socket.ts'
 import type { ChunkPool } from './chunk-pool.ts'
@@ -75,13 +74,7 @@ export class RequestLink implements SocketHandler, FrameSink {
         this.fail(new Error(`broker ${this.where} did not answer within ${timeoutMs} ms`)),
       )
       this.pending.push({ id, apiKey, apiVersion, timer, resolve, reject })
-      const writer = new Writer(64 + body.length)
-      writer.int32(0)
-      encodeRequestHeader(writer, { apiKey, apiVersion, correlationId: id, clientId: this.clientId })
-      writer.raw(body)
-      const bytes = writer.finish()
-      bytes.writeInt32BE(bytes.length - 4, 0)
-      this.socket.write(bytes)
+      this.socket.write(requestFrameOf({ apiKey, apiVersion, correlationId: id, clientId: this.clientId }, body))
     })
   }
 

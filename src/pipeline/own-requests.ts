@@ -1,8 +1,7 @@
 /** Requests of our own on a client's authenticated broker connection, between the client's own. */
-import { encodeRequestHeader } from '../protocol/headers.ts'
+import { requestFrameOf } from '../protocol/encode.ts'
 import { responseHeaderVersion } from '../protocol/api-table.ts'
 import { skipTags } from '../protocol/peek.ts'
-import { Writer } from '../protocol/writer.ts'
 import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { type Frame, own } from './frame.ts'
@@ -51,7 +50,7 @@ export class OwnRequests {
         new Error(`request of api ${apiKey} v${apiVersion} on a connection that is closed or too old`),
       )
     return new Promise((resolve, reject) => {
-      const bytes = frameRequest(apiKey, apiVersion, connection.clientId, body)
+      const bytes = requestFrameOf({ apiKey, apiVersion, correlationId: 0, clientId: connection.clientId }, body)
       const now = connection.context.runtime.now()
       const exchange = new Exchange(connection, plan, apiKey, apiVersion, 0, bytes.length, now)
       this.waiters.set(exchange, { resolve, reject })
@@ -80,15 +79,4 @@ export class OwnRequests {
     for (const waiter of this.waiters.values()) waiter.reject(new Error(message))
     this.waiters.clear()
   }
-}
-
-/** A request frame with correlation id 0, to be filled in by whoever sends it. */
-export function frameRequest(apiKey: number, apiVersion: number, clientId: string | null, body: Buffer): Buffer {
-  const writer = new Writer(64 + body.length)
-  writer.int32(0)
-  encodeRequestHeader(writer, { apiKey, apiVersion, correlationId: 0, clientId })
-  writer.raw(body)
-  const bytes = writer.finish()
-  bytes.writeInt32BE(bytes.length - 4, 0)
-  return bytes
 }

@@ -58,6 +58,16 @@ export function requestFrame<Request>(
   return copyOut(writer)
 }
 
+/** A whole request frame around a body that is encoded already. */
+export function requestFrameOf(header: RequestHeader, body: Uint8Array): Buffer {
+  const writer = start()
+  writer.int32(0)
+  encodeRequestHeader(writer, header)
+  writer.raw(body)
+  writer.int32At(0, writer.at - 4)
+  return copyOut(writer)
+}
+
 /** A whole response frame: size, header and body. */
 export function responseFrame<Response>(
   correlationId: number,

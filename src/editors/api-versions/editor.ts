@@ -5,10 +5,10 @@
  */
 import { apiByKey, apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
+import { responseFrame } from '../../protocol/encode.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import { Reader } from '../../protocol/reader.ts'
-import { Writer } from '../../protocol/writer.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
 import { frameOf } from '../../pipeline/frame.ts'
 import type { Handler, Interest, Verdict } from '../../pipeline/handler.ts'
@@ -39,7 +39,7 @@ export class ApiVersionsEditor implements Handler {
       const version = reader.int16() === errorCodes.UNSUPPORTED_VERSION ? 0 : apiVersion
       reader.at = bodyAt
       const broker = api.decodeResponse(reader, version)
-      exchange.response = frameOf(frameBody((writer) => api.encodeResponse(writer, intersect(broker), version)))
+      exchange.response = frameOf(responseFrame(0, api, intersect(broker), version))
       return undefined
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -69,16 +69,5 @@ function unsupportedVersion(): Buffer {
     errorCode: errorCodes.UNSUPPORTED_VERSION,
     apiKeys: [{ apiKey: apiKeys.ApiVersions, minVersion, maxVersion }],
   }
-  return frameBody((writer) => api.encodeResponse(writer, body, 0))
-}
-
-/** A frame with header version 0, which is the only one of ApiVersions; the correlation id is filled in later. */
-function frameBody(write: (writer: Writer) => void): Buffer {
-  const writer = new Writer(1024)
-  writer.int32(0)
-  writer.int32(0)
-  write(writer)
-  const bytes = writer.finish()
-  bytes.writeInt32BE(bytes.length - 4, 0)
-  return bytes
+  return responseFrame(0, api, body, 0)
 }

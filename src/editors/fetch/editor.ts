@@ -9,6 +9,7 @@
  */
 import { apiKeys, responseHeaderVersion } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
+import { requestBytes } from '../../protocol/encode.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '../../protocol/generated/01-fetch.ts'
@@ -116,9 +117,7 @@ export class FetchEditor implements Handler {
   }
 
   private async ask(connection: Connection, request: FetchRequest, version: number): Promise<FetchResponse> {
-    const writer = new Writer(256)
-    api.encodeRequest(writer, request, version)
-    const { frame, bodyAt } = await connection.ask(apiKeys.Fetch, version, writer.finish())
+    const { frame, bodyAt } = await connection.ask(apiKeys.Fetch, version, requestBytes(api, request, version))
     const response = api.decodeResponse(new Reader(frame.bytes, bodyAt, frame.total), version)
     await this.options.addresses.learn(response.nodeEndpoints)?.catch(() => undefined)
     return response
