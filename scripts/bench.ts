@@ -14,7 +14,8 @@ import { compilePrograms } from '../test/bench/native.ts'
 import { summarise } from '../test/bench/profile.ts'
 import { judge, type ScenarioResult, table, verdict } from '../test/bench/report.ts'
 import { runScenarios } from '../test/bench/runner.ts'
-import { type Scenario, scenarios } from '../test/bench/scenario.ts'
+import type { Scenario } from '../test/bench/measure.ts'
+import { scenarios } from '../test/bench/scenario.ts'
 import { readTargets } from '../test/bench/target.ts'
 import { run } from './setup/run.ts'
 
@@ -73,7 +74,8 @@ async function main(): Promise<void> {
   const [rounds, seconds] = [positive('rounds'), positive('seconds')]
   say('compiling the load generator, building Headgate')
   const programs = await compilePrograms()
-  if (candidates.some(({ name }) => name === 'headgate')) await run('npm', ['run', '--silent', 'build'])
+  if (candidates.some(({ command }) => command?.includes('dist/main.js')))
+    await run('npm', ['run', '--silent', 'build'])
   const machine = describeMachine()
   const found = await installed(candidates, say)
   const minutes = (wanted.length * found.length * rounds * (seconds + 1.5)) / 60
@@ -95,7 +97,10 @@ async function main(): Promise<void> {
       .map((pair) => pair.join(' '))
       .join(', ')}\n`,
   )
-  for (const result of results) console.log(`${table(result, 'prototype')}\n`)
+  for (const result of results) {
+    const base = 'prototype' in result.rounds ? 'prototype' : 'headgate'
+    console.log(`${table(result, base)}\n`)
+  }
   if (judgements.length > 0) console.log(verdict(judgements, 'headgate'))
   if (values.json !== undefined) {
     const all = { machine, versions, rounds, seconds, pinned: values.pin, results, judgements }

@@ -5,7 +5,8 @@ import { after, before, describe, test } from 'node:test'
 import { compilePrograms, compilerInstall, findCompiler, type Programs, runLoad } from './native.ts'
 import { runScenarios } from './runner.ts'
 import { scenarios } from './scenario.ts'
-import { readTargets } from './target.ts'
+import type { Measures } from './measure.ts'
+import { readTargets, type Target } from './target.ts'
 import { startDummy, type Upstream } from './upstream.ts'
 
 const names = ['direct', 'prototype', 'pipe']
@@ -19,7 +20,7 @@ describe('bench', { skip }, () => {
     programs = await compilePrograms()
   })
 
-  const dummies = scenarios.filter(({ upstream }) => upstream === 'dummy')
+  const dummies = scenarios.filter(({ upstream, targets: own }) => upstream === 'dummy' && own === undefined)
   for (const scenario of dummies) {
     test(`one tiny round of ${scenario.name}`, async () => {
       const lines: string[] = []
@@ -38,6 +39,40 @@ describe('bench', { skip }, () => {
       }
     })
   }
+})
+
+describe('filter', { skip }, () => {
+  /** The targets of the scenario, from the sources instead of what was built. */
+  const sources = readTargets()
+    .filter(({ name }) => ['headgate', 'ranges'].includes(name))
+    .map((target) => ({
+      ...target,
+      command: (target.command ?? '').replace('{root}/dist/main.js', '--import tsx {root}/src/main.ts'),
+    }))
+  const scenario = scenarios.filter(({ name }) => name === 'filter')
+
+  async function measured(targets: readonly Target[]): Promise<{ measures: Measures[]; said: string }> {
+    const lines: string[] = []
+    const say = (line: string) => void lines.push(line)
+    const programs = await compilePrograms()
+    const [result] = await runScenarios(scenario, { programs, targets, rounds: 1, seconds: 0.2, say })
+    return { measures: targets.map(({ name }) => result?.rounds[name]?.[0] ?? {}), said: lines.join('\n') }
+  }
+
+  test('one tiny round: half of every codec, and what is not filtered beside it', async () => {
+    const { measures, said } = await measured(sources)
+    assert.doesNotMatch(said, /FAILED/)
+    const plain = ['plainCpuSecondsPerGb', 'plainP99Ms']
+    assert.deepEqual(Object.keys(measures[0] ?? {}), plain)
+    const expected = [...plain, 'noneMbPerCpuSecond', 'addedMbPerClient']
+    for (const name of expected) assert.ok(Number.isFinite(measures[1]?.[name]), name)
+  })
+
+  test('a proxy that does not filter has no figure', async () => {
+    const unfiltered = sources.map((target) => ({ ...target, name: 'ranges', features: true }))
+    const plain = unfiltered.filter(({ template }) => template === 'headgate.yaml')
+    assert.match((await measured(plain)).said, /FAILED.*of the records were delivered, not half/)
+  })
 })
 
 describe('the load generator notices', { skip }, () => {

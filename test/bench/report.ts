@@ -1,5 +1,5 @@
 /** Medians, ratios, the table for people and the verdict on the targets that Headgate has set itself. Pure. */
-import type { Measures } from './scenario.ts'
+import type { Measures } from './measure.ts'
 
 /** For each target the measures of its rounds, in order; targets that failed have no rounds. */
 export interface ScenarioResult {
@@ -16,6 +16,8 @@ export interface Rule {
   readonly of?: string
   readonly factor?: number
   readonly plus?: number
+  /** Whose numbers are judged (default: Headgate without features). */
+  readonly target?: string
 }
 
 export interface Judgement {
@@ -32,6 +34,18 @@ const bulkRules = (scenario: string): Rule[] => [
 const smallRules = (scenario: string): Rule[] => [
   { scenario, metric: 'requestsPerSecond', bound: 'at least', of: 'prototype', factor: 0.9 },
   { scenario, metric: 'cpuUsPerRequest', bound: 'at most', of: 'prototype', factor: 1.35 },
+]
+
+const filtering = { scenario: 'filter', target: 'ranges' } as const
+/** Twice what a partition may bring, and 1 MB. */
+const filterMemoryMb = (2 * 2 ** 20) / 1e6 + 1
+const filterRules: Rule[] = [
+  { ...filtering, metric: 'noneMbPerCpuSecond', bound: 'at least', plus: 500 },
+  { ...filtering, metric: 'lz4MbPerCpuSecond', bound: 'at least', plus: 150 },
+  { ...filtering, metric: 'zstdMbPerCpuSecond', bound: 'at least', plus: 150, target: 'ranges-node22' },
+  { ...filtering, metric: 'plainCpuSecondsPerGb', bound: 'at most', of: 'headgate', factor: 1.05 },
+  { ...filtering, metric: 'plainP99Ms', bound: 'at most', of: 'headgate', factor: 1, plus: 0.5 },
+  { ...filtering, metric: 'addedMbPerClient', bound: 'at most', plus: filterMemoryMb },
 ]
 
 /** What Headgate must reach. */
@@ -56,6 +70,7 @@ export const rules: readonly Rule[] = [
   { scenario: 'idle-connections', metric: 'addedMb', bound: 'at most', plus: 40 },
   { scenario: 'large-frame', metric: 'addedMb', bound: 'at most', plus: 16 },
   { scenario: 'slow-readers', metric: 'peakMb', bound: 'at most', plus: 200 },
+  ...filterRules,
 ]
 
 /** The middle value; the mean of the two middle ones of an even count. NaN of nothing. */
@@ -84,12 +99,12 @@ export function ratio(result: ScenarioResult, target: string, base: string, metr
   return median(ratios)
 }
 
-/** Judges one target by the rules of the scenarios that were run; a rule whose numbers are missing is left out. */
+/** Judges one target (a rule may name another one) by the rules of the scenarios that were run; a rule whose numbers are missing is left out. */
 export function judge(results: readonly ScenarioResult[], target: string): Judgement[] {
   return rules.flatMap((rule) => {
     const result = results.find((one) => one.name === rule.scenario)
     if (result === undefined) return []
-    const judgement = judgeRule(rule, result, target)
+    const judgement = judgeRule(rule, result, rule.target ?? target)
     return Number.isNaN(judgement.value) || Number.isNaN(judgement.limit) ? [] : [judgement]
   })
 }
@@ -120,13 +135,17 @@ export function show(value: number): string {
 export function table(result: ScenarioResult, base: string): string {
   const targets = Object.keys(result.rounds).filter((t) => result.rounds[t]?.some((m) => Object.keys(m).length > 0))
   const metrics = [...new Set(targets.flatMap((t) => (result.rounds[t] ?? []).flatMap((m) => Object.keys(m))))]
-  const header = ['', ...metrics.flatMap((metric) => [metric, `× ${base}`])]
+  const compared = new Set(
+    metrics.filter((metric) => targets.some((t) => !Number.isNaN(ratio(result, t, base, metric)))),
+  )
+  const header = ['', ...metrics.flatMap((metric) => [metric, ...(compared.has(metric) ? [`× ${base}`] : [])])]
   const rows = targets.map((target) => [
     target,
     ...metrics.flatMap((metric) => {
       const values = valuesOf(result, target, metric)
       const range = values.length > 1 ? ` (${show(Math.min(...values))}…${show(Math.max(...values))})` : ''
-      return [show(median(values)) + range, show(ratio(result, target, base, metric))]
+      const ratios = compared.has(metric) ? [show(ratio(result, target, base, metric))] : []
+      return [show(median(values)) + range, ...ratios]
     }),
   ])
   return [`### ${result.name}: ${result.title}`, '', ...markdown([header, ...rows])].join('\n')

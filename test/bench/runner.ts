@@ -4,7 +4,7 @@
  */
 import type { Programs } from './native.ts'
 import type { ScenarioResult } from './report.ts'
-import type { Measures, Scenario } from './scenario.ts'
+import type { Measures, Scenario } from './measure.ts'
 import { type RunningTarget, type StartOptions, startTarget, type Target } from './target.ts'
 import { startDummy, startKafkaUpstream, type Upstream } from './upstream.ts'
 
@@ -29,7 +29,7 @@ export async function runScenarios(scenarios: readonly Scenario[], options: RunO
       } else {
         await kafka?.stop()
         kafka = undefined
-        const dummy = await startDummy(options.programs, scenario.upstreamArgs)
+        const dummy = await startDummy(options.programs, await scenario.upstreamArgs?.())
         results.push(await runScenario(scenario, dummy, options).finally(() => dummy.stop()))
       }
     }
@@ -39,8 +39,14 @@ export async function runScenarios(scenarios: readonly Scenario[], options: RunO
   return results
 }
 
+/** Whether a scenario is measured for a target. */
+export function takesPart({ name, features }: Target, { targets }: Pick<Scenario, 'targets'>): boolean {
+  return targets?.includes(name) ?? features !== true
+}
+
 async function runScenario(scenario: Scenario, upstream: Upstream, options: RunOptions): Promise<ScenarioResult> {
-  const { targets, rounds, say } = options
+  const { rounds, say } = options
+  const targets = options.targets.filter((target) => takesPart(target, scenario))
   const measured = new Map<string, Measures[]>(targets.map(({ name }) => [name, []]))
   const running = new Map<string, RunningTarget>()
   try {

@@ -4,8 +4,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { javaConsume, javaProduce } from './java.ts'
-import { type LoadResult, type Programs, runLoad } from './native.ts'
-import type { RunningTarget } from './target.ts'
+import { filter } from './filter.ts'
+import { bulk, command, known, type Measures, megabyte, requests, type Run, type Scenario } from './measure.ts'
+import { type LoadResult, runLoad } from './native.ts'
 import {
   batchesPerPartition,
   kafkaPartitions,
@@ -16,92 +17,9 @@ import {
 } from './upstream.ts'
 import { resetPeak, usageOf } from './usage.ts'
 
-export interface Run {
-  readonly programs: Programs
-  readonly running: RunningTarget
-  /** How long the measured part of a timed load lasts. */
-  readonly seconds: number
-}
-
-export type Measures = Record<string, number>
-
-export interface Scenario {
-  readonly name: string
-  readonly title: string
-  readonly upstream: 'dummy' | 'kafka'
-  /** Arguments of the dummy upstream. */
-  readonly upstreamArgs?: readonly string[]
-  /** A new proxy process for every run: its memory at the start is part of the measurement. */
-  readonly fresh?: boolean
-  measure(run: Run): Promise<Measures>
-}
-
-const megabyte = 1e6
 const dummyBulk = { dummy: true, connections: 4, inflight: 4 }
 const smallProduce = { api: 'produce', version: 9, records: 1, 'record-bytes': 100 }
 const onKafka = { topic: kafkaTopics.small, partitions: kafkaPartitions }
-
-type Options = Readonly<Record<string, string | number | boolean>>
-
-/** The command line of the load generator. */
-function command({ programs, running }: Run, options: Options): string[] {
-  const all: Options = { port: running.port, ...options }
-  const words = Object.entries(all).map(([name, value]) =>
-    value === true ? [`--${name}`] : [`--${name}`, String(value)],
-  )
-  return [programs.load, ...words.flat()]
-}
-
-interface Timed extends LoadResult {
-  readonly cpuSeconds: number | undefined
-  readonly peakBytes: number | undefined
-}
-
-/** Runs a timed load; CPU and peak memory of the proxy belong to the measured time only. */
-async function timed({ running, seconds }: Run, words: readonly string[]): Promise<Timed> {
-  const { pid } = running
-  let before = 0
-  let after: ReturnType<typeof usageOf> | undefined
-  const result = await runLoad([...words, '--seconds', String(seconds), '--warmup', String(Math.min(1, seconds / 2))], {
-    onStart: () => {
-      if (pid === undefined) return
-      resetPeak(pid)
-      before = usageOf(pid).cpuSeconds
-    },
-    onResult: () => {
-      if (pid !== undefined) after = usageOf(pid)
-    },
-  })
-  return { ...result, cpuSeconds: after && after.cpuSeconds - before, peakBytes: after?.peakBytes }
-}
-
-/** Drops what is not known. */
-function known(measures: Record<string, number | undefined>): Measures {
-  return Object.fromEntries(
-    Object.entries(measures).filter((entry): entry is [string, number] => entry[1] !== undefined),
-  )
-}
-
-async function bulk(run: Run, words: readonly string[]): Promise<Measures> {
-  const { bytesIn, bytesOut, seconds, cpuSeconds, peakBytes } = await timed(run, words)
-  const bytes = bytesIn + bytesOut
-  return known({
-    mbPerSecond: bytes / megabyte / seconds,
-    cpuSecondsPerGb: cpuSeconds && (cpuSeconds / bytes) * 1e9,
-    peakMb: peakBytes && peakBytes / megabyte,
-  })
-}
-
-async function requests(run: Run, words: readonly string[]): Promise<Measures> {
-  const { answers, seconds, p50Ms, p99Ms, cpuSeconds, peakBytes } = await timed(run, words)
-  return known({
-    requestsPerSecond: answers / seconds,
-    cpuUsPerRequest: cpuSeconds && (cpuSeconds / answers) * 1e6,
-    p50Ms,
-    p99Ms,
-    peakMb: peakBytes && peakBytes / megabyte,
-  })
-}
 
 /** Opens `count` connections at once, each with an ApiVersions exchange, and closes them when `whileOpen` is done. */
 async function openConnections(run: Run, count: number, whileOpen: () => Promise<void>): Promise<LoadResult> {
@@ -262,7 +180,7 @@ const costs: Scenario[] = [
     name: 'metadata',
     title: 'Metadata of 1,000 topics × 10 partitions, one at a time',
     upstream: 'dummy',
-    upstreamArgs: ['--topics', '1000', '--partitions', '10'],
+    upstreamArgs: () => ['--topics', '1000', '--partitions', '10'],
     measure: (run) => requests(run, command(run, { api: 'metadata', version: 12 })),
   },
   { name: 'idle', title: 'start to listening, and memory when idle', upstream: 'dummy', fresh: true, measure: idle },
@@ -294,4 +212,4 @@ const costs: Scenario[] = [
 ]
 
 /** Every scenario, in the order in which they are run. */
-export const scenarios: readonly Scenario[] = [...canned, ...real, ...costs]
+export const scenarios: readonly Scenario[] = [...canned, ...real, ...costs, filter]

@@ -12,13 +12,15 @@ import { keep, removeFolder, temporaryFolder } from '../../scripts/kafka/keeper.
 import { freePorts } from '../../scripts/kafka/ports.ts'
 import { cached, isCached } from '../../scripts/setup/cache.ts'
 import { run, versionOf } from '../../scripts/setup/run.ts'
+import { findNode22, node22 } from './node22.ts'
 
 export interface Target {
   readonly name: string
   /**
    * The command line, without quoting. Placeholders, here and in the template: {port} to listen on, {portBelow} the one
    * below, {port2} and {port3} two more, {upstream} host:port, {upstreamPort}, {dir} a folder for its files, {files} the
-   * folder of the templates, {root} of the repository, {venv} of the PyPI package. None: no proxy at all.
+   * folder of the templates, {root} of the repository, {venv} of the PyPI package, {node22} a Node
+   * that has zstd. None: no proxy at all.
    */
   readonly command?: string
   /** A file of test/bench/targets that is copied to {dir}, placeholders filled in. */
@@ -29,6 +31,8 @@ export interface Target {
   readonly version?: string
   /** The line that installs it. */
   readonly install?: string
+  /** A feature is switched on: it is measured only by scenarios that name it. */
+  readonly features?: boolean
   /** name==version, installed into the cache folder. */
   readonly pypi?: string
 }
@@ -64,6 +68,7 @@ export function fillIn(text: string, values: Readonly<Record<string, string | nu
 /** The version of an installed target, 'missing' with the way to get it otherwise. */
 export async function findTarget(target: Target): Promise<{ version: string } | { missing: string }> {
   if (target.pypi !== undefined) await installFromPypi(target.pypi)
+  if (target.command?.startsWith('{node22}') === true) await findNode22()
   if (target.version === undefined) return { version: process.version }
   const [command = '', ...args] = fillIn(target.version, places(target)).split(' ')
   const text = versionOf(command, args)
@@ -74,7 +79,7 @@ export async function findTarget(target: Target): Promise<{ version: string } | 
 const venvs = new Map<string, string>()
 
 function places(target: Target) {
-  return { root, files, venv: venvs.get(target.pypi ?? '') ?? '' }
+  return { root, files, venv: venvs.get(target.pypi ?? '') ?? '', node22: node22() ?? 'node22' }
 }
 
 async function installFromPypi(pypi: string): Promise<void> {
@@ -117,8 +122,9 @@ export async function startTarget(target: Target, place: Place, options: StartOp
     writeFileSync(join(dir, target.template), fillTemplate(text, values))
   }
   const words = fillIn(target.command, values).split(' ')
-  if (words[0] === 'node') {
-    words.splice(0, 1, process.execPath, ...(profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]))
+  const node = words[0] === 'node' ? process.execPath : node22()
+  if (node !== undefined && (words[0] === 'node' || words[0] === node)) {
+    words.splice(0, 1, node, ...(profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]))
   }
   const [command = '', ...args] = pinTo === undefined ? words : ['taskset', '-c', String(pinTo), ...words]
   const began = performance.now()

@@ -7,6 +7,7 @@
 //        [--open]                                  only opens the connections (TCP and ApiVersions), then waits for
 //                                                  the end of its input
 //        [--size BYTES] [--records N] [--record-bytes B] [--topic T] [--partitions N] [--step N] [--offsets N] [--hints]
+//        [--client ID]                             the client id
 //        [--dummy]                                 the far end is the dummy upstream: the first answer of every
 //                                                  connection is compared byte for byte
 // Prints {"event":"open"} when all connections have been answered once, {"event":"start"} when the measured time
@@ -248,15 +249,17 @@ static int api_of(const char *name) {
 }
 
 static void read_plan(int argc, char **argv) {
+  int hints = flag(argc, argv, "hints");
+  const char *client = option(argc, argv, "client", hints ? "bench-hints" : "bench-plain");
   plan = make_plan(api_of(option(argc, argv, "api", "versions")), (int)number(argc, argv, "version", 3),
-                   flag(argc, argv, "hints"), option(argc, argv, "topic", "bench"),
+                   hints, client, option(argc, argv, "topic", "bench"),
                    (uint32_t)number(argc, argv, "size", 1 << 20), (uint32_t)number(argc, argv, "records", 1),
                    (uint32_t)number(argc, argv, "record-bytes", 100));
   plan.dummy = flag(argc, argv, "dummy");
   plan.partitions = (uint32_t)number(argc, argv, "partitions", 0);
   plan.step = (uint64_t)number(argc, argv, "step", 0);
   plan.offsets = (uint64_t)number(argc, argv, "offsets", 1);
-  versions = make_plan(API_VERSIONS, 3, 0, "", 0, 0, 0);
+  versions = make_plan(API_VERSIONS, 3, 0, client, "", 0, 0, 0);
 }
 
 int main(int argc, char **argv) {

@@ -42,16 +42,22 @@ static void plan_fetch(Plan *plan, const char *topic, uint32_t size) {
   plan->error_at = 8 + (flexible ? 1 + 1 + name + 1 : 4 + name + 4) + 4 + 4 + (plan->version >= 7 ? 6 : 0);
 }
 
+static void expect_fetch_answer(Plan *plan, uint32_t size) {
+  Bytes records = records_of(size);
+  put_fetch_answer(&plan->expected, plan->version, &records, plan->hints, 0);
+  free(records.at);
+}
+
 // The request of this run; `size` is a Fetch answer's bytes, `records` × `record_bytes` a Produce request's.
-static Plan make_plan(int api, int version, int hints, const char *topic, uint32_t size, uint32_t records, uint32_t record_bytes) {
+static Plan make_plan(int api, int version, int hints, const char *client, const char *topic, uint32_t size, uint32_t records, uint32_t record_bytes) {
   Plan plan = {.api = api, .version = version, .hints = hints};
-  open_request(&plan.head, api, version, hints ? "bench-hints" : "bench-plain");
+  open_request(&plan.head, api, version, client);
   open_answer(&plan.expected, api, version);
   switch (api) {
     case PRODUCE: plan_produce(&plan, topic, records, record_bytes); break;
     case FETCH:
       plan_fetch(&plan, topic, size);
-      put_fetch_answer(&plan.expected, version, size, hints, 0);
+      expect_fetch_answer(&plan, size);
       break;
     case METADATA: // all topics; no automatic creation, no authorised operations
       if (version >= 1) put_count(&plan.head, is_flexible(api, version), (uint32_t)-1);

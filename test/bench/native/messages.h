@@ -101,11 +101,20 @@ static void put_node_endpoints(Bytes *b, int port) {
   free(field.at);
 }
 
-// A Fetch answer with about `size` bytes of records in batches of 64 KiB. `hints`: with node endpoints.
-static void put_fetch_answer(Bytes *b, int version, uint32_t size, int hints, int port) {
+// About `size` bytes of records in batches of 64 KiB.
+static Bytes records_of(uint32_t size) {
+  Bytes b = {0}, batch = record_batch(64, 1024 - 7);
+  for (uint32_t n = 0; n < size / (uint32_t)batch.length; n++) {
+    set64(batch.at, n * 64); // the base offset is outside the CRC
+    put(&b, batch.at, batch.length);
+  }
+  free(batch.at);
+  return b;
+}
+
+// A Fetch answer with these records. `hints`: with node endpoints.
+static void put_fetch_answer(Bytes *b, int version, const Bytes *records, int hints, int port) {
   int flexible = version >= 12;
-  Bytes batch = record_batch(64, 1024 - 7);
-  uint32_t whole = size / (uint32_t)batch.length * (uint32_t)batch.length;
   put32(b, 0);
   if (version >= 7) put16(b, 0);
   if (version >= 7) put32(b, 0);
@@ -119,16 +128,12 @@ static void put_fetch_answer(Bytes *b, int version, uint32_t size, int hints, in
   if (version >= 5) put64(b, 0);
   put_count(b, flexible, 0);
   if (version >= 11) put32(b, 0xffffffffu);
-  put_count(b, flexible, whole);
-  for (uint32_t at = 0; at < whole; at += (uint32_t)batch.length) {
-    set64(batch.at, at / batch.length * 64); // the base offset is outside the CRC
-    put(b, batch.at, batch.length);
-  }
+  put_count(b, flexible, (uint32_t)records->length);
+  put(b, records->at, records->length);
   put_tags(b, flexible); // partition
   put_tags(b, flexible); // topic
   if (hints && version >= 16) put_node_endpoints(b, port);
   else put_tags(b, flexible);
-  free(batch.at);
 }
 
 static void put_produce_answer(Bytes *b, int version, int hints, int port) {

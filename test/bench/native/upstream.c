@@ -1,7 +1,8 @@
 // The dummy upstream: a Kafka broker that costs next to nothing, so that a proxy in front of it is the limit.
 // It answers ApiVersions, Metadata, DescribeCluster, Fetch (as many bytes as the request's max_bytes) and Produce
 // (whatever it carries) from prepared frames; anything else closes the connection, as a broker does.
-//   upstream --port P [--topics N] [--partitions N]
+//   upstream --port P [--topics N] [--partitions N] [--canned CLIENT=FILE] …
+// --canned: what every Fetch of that client id gets as its records, instead of as many bytes as it asks for.
 // Prints "listening" and serves until it is killed. A client id that ends in "hints" gets node endpoints (KIP-951).
 #include "stream.h"
 #include "messages.h"
@@ -11,6 +12,7 @@ enum { QUEUE = 2048, PIECES = 32 };
 typedef struct Prepared {
   int api, version, hints;
   uint32_t size;
+  const Bytes *canned;
   Bytes frame;
   struct Prepared *next;
 } Prepared;
@@ -29,27 +31,62 @@ typedef struct {
   int postponed; // the newest answer belongs to a frame still being skipped
 } Connection;
 
+typedef struct {
+  const char *client;
+  size_t client_length;
+  Bytes records;
+} Canned;
+
+enum { MOST_CANNED = 16 };
+static Canned canned_answers[MOST_CANNED];
+static unsigned canned_count;
+
 static int port;
 static uint32_t topics, partitions;
 static Prepared *prepared;
 
-static const Prepared *prepare(int api, int version, int hints, uint32_t size) {
+static const Prepared *prepare(int api, int version, int hints, uint32_t size, const Bytes *canned) {
   for (Prepared *p = prepared; p; p = p->next)
-    if (p->api == api && p->version == version && p->hints == hints && p->size == size) return p;
+    if (p->api == api && p->version == version && p->hints == hints && p->size == size && p->canned == canned)
+      return p;
   Bytes b = {0};
   open_answer(&b, api, version);
   switch (api) {
     case API_VERSIONS: put_api_versions(&b, version); break;
     case METADATA: put_metadata(&b, version, port, topics, partitions); break;
     case DESCRIBE_CLUSTER: put_describe_cluster(&b, version, port); break;
-    case FETCH: put_fetch_answer(&b, version, size, hints, port); break;
+    case FETCH: {
+      Bytes records = canned ? *canned : records_of(size);
+      put_fetch_answer(&b, version, &records, hints, port);
+      if (!canned) free(records.at);
+      break;
+    }
     case PRODUCE: put_produce_answer(&b, version, hints, port); break;
     default: return NULL;
   }
   close_frame(&b, 0);
   Prepared *p = calloc(1, sizeof *p);
-  *p = (Prepared){api, version, hints, size, b, prepared};
+  *p = (Prepared){api, version, hints, size, canned, b, prepared};
   return prepared = p;
+}
+
+static const Bytes *canned_for(const uint8_t *client, size_t length) {
+  for (unsigned i = 0; i < canned_count; i++)
+    if (canned_answers[i].client_length == length && !memcmp(canned_answers[i].client, client, length))
+      return &canned_answers[i].records;
+  return NULL;
+}
+
+static void read_canned(const char *text) {
+  const char *equals = strchr(text, '=');
+  if (!equals || canned_count == MOST_CANNED) fprintf(stderr, "upstream: bad --canned\n"), exit(2);
+  Canned *c = &canned_answers[canned_count++];
+  *c = (Canned){.client = text, .client_length = (size_t)(equals - text)};
+  FILE *file = fopen(equals + 1, "rb");
+  if (!file) die(equals + 1);
+  uint8_t piece[65536];
+  for (size_t n; (n = fread(piece, 1, sizeof piece, file)) > 0;) put(&c->records, piece, n);
+  fclose(file);
 }
 
 static int supported(int api, int version) {
@@ -71,7 +108,8 @@ static int answer(Connection *c, const uint8_t *p) {
   }
   if (c->count == QUEUE) return 0;
   Answer *a = &c->queue[(c->first + c->count++) % QUEUE];
-  if (!(a->answer = prepare(api, version, hints, size))) return 0;
+  const Bytes *canned = api == FETCH ? canned_for(p + 14, client) : NULL;
+  if (!(a->answer = prepare(api, version, hints, size, canned))) return 0;
   memcpy(a->head, a->answer->frame.at, 4);
   memcpy(a->head + 4, p + 8, 4);
   return 1;
@@ -142,6 +180,8 @@ int main(int argc, char **argv) {
   port = (int)number(argc, argv, "port", 0);
   topics = (uint32_t)number(argc, argv, "topics", 1);
   partitions = (uint32_t)number(argc, argv, "partitions", 1);
+  for (int i = 1; i + 1 < argc; i++)
+    if (!strcmp(argv[i], "--canned")) read_canned(argv[i + 1]);
   raise_descriptors();
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1, poll = epoll_create1(0);
   struct sockaddr_in address = loopback(port);

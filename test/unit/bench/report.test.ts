@@ -46,6 +46,22 @@ test('rules with a factor judge the ratio, rules with a sum judge the median', (
   })
 })
 
+test('filtering is judged by the numbers of the target that filters', () => {
+  const rounds = {
+    headgate: [{ plainCpuSecondsPerGb: 1, plainP99Ms: 2 }],
+    ranges: [{ plainCpuSecondsPerGb: 1.06, plainP99Ms: 2.5, noneMbPerCpuSecond: 500, addedMbPerClient: 3.2 }],
+    'ranges-node22': [{ zstdMbPerCpuSecond: 149 }],
+  }
+  const met = judge([result('filter', rounds)], 'headgate').map((one) => [one.rule.split(' ')[1], one.met])
+  assert.deepEqual(Object.fromEntries(met), {
+    noneMbPerCpuSecond: true,
+    zstdMbPerCpuSecond: false,
+    plainCpuSecondsPerGb: false,
+    plainP99Ms: true,
+    addedMbPerClient: false,
+  })
+})
+
 test('a rule without numbers is left out: it is neither met nor missed', () => {
   assert.deepEqual(judge([result('idle', { headgate: [{}] })], 'headgate'), [])
   assert.deepEqual(judge([result('latency', { headgate: [{ p50Ms: 1, p99Ms: 1 }] })], 'headgate'), [])
@@ -71,6 +87,11 @@ test('the table has a row per target that measured something, and every cell of 
   assert.equal(new Set(rows.map((row) => row.length)).size, 1)
   assert.match(text, /direct .*90,000 .*3\.00/)
   assert.doesNotMatch(text, /broken/)
+})
+
+test('a metric that the base lacks has no ratios', () => {
+  const text = table(result('filter', { headgate: [{ a: 1 }], ranges: [{ a: 2, b: 3 }] }), 'headgate')
+  assert.match(text, /\| a +\| × headgate \| b +\|\n/)
 })
 
 test('the verdict says which targets are missed', () => {

@@ -4,7 +4,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fillIn, fillTemplate, readTargets } from '../../bench/target.ts'
 
-const known = ['port', 'portBelow', 'port2', 'port3', 'upstream', 'upstreamPort', 'dir', 'files', 'root', 'venv']
+const known = [
+  'port',
+  'portBelow',
+  'port2',
+  'port3',
+  'upstream',
+  'upstreamPort',
+  'dir',
+  'files',
+  'root',
+  'venv',
+  'node22',
+]
 const values = Object.fromEntries(known.map((name) => [name, name.toUpperCase()]))
 
 test('a command names only what is known', () => {

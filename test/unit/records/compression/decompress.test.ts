@@ -53,6 +53,17 @@ for (const file of files) {
   })
 }
 
+test('zstd inflates around the size that is inflated in one piece, with and without a content size', () => {
+  const piece = 1 << 20
+  for (const length of [0, 1, 63, 64, 65, 16_384, piece - 1, piece, piece + 1, 3 * piece]) {
+    const plain = Buffer.alloc(length, 'a record ')
+    const frame = compress(codecs.zstd, plain)
+    assert.ok(decompress(codecs.zstd, frame, 4 * piece).equals(plain), `${length}`)
+    assert.ok(decompress(codecs.zstd, Buffer.concat([frame, frame]), 8 * piece).equals(Buffer.concat([plain, plain])))
+    if (length > 0) assert.throws(() => decompress(codecs.zstd, frame, length - 1), { code: 'HG_RECORDS_TOO_LARGE' })
+  }
+})
+
 test('what ends early is an error of the codec, at every byte', () => {
   for (const file of files.filter((name) => /^(small|skippable|old-kafka)/.test(name))) {
     const { codec, bytes } = fixture(file)
