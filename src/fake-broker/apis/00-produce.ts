@@ -2,7 +2,7 @@
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { produce } from '../../protocol/generated/00-produce.ts'
 import type { ProduceRequest, ProduceRequestPartition, ProduceResponse } from '../../protocol/generated/00-produce.ts'
-import { isTransactional, producerIdOf, readHeader } from '../../records/batch.ts'
+import { checkCrc, isTransactional, producerIdOf, readHeader, walkEntries } from '../../records/batch.ts'
 import { RecordsError } from '../../records/errors.ts'
 import { api, type Call } from '../api.ts'
 import type { Partition, Topic } from '../topics.ts'
@@ -10,6 +10,8 @@ import type { Partition, Topic } from '../topics.ts'
 /** From here on a partition joins its transaction by being produced to (KIP-890). */
 const IMPLICIT_TRANSACTION_VERSION = 12
 
+/** First version that is told to abort where it wrote outside its transaction. */
+const ABORTABLE_FROM = 11
 /** First version whose answer may say who leads. */
 const LEADER_FROM = 10
 
@@ -82,9 +84,10 @@ function append(
   }
   const { records } = data
   if (records === null || records.length === 0) return refused(errorCodes.INVALID_RECORD)
-  const errorCode = checkTransaction(call, topic, partition, records)
-  if (errorCode !== 0) return refused(errorCode)
   try {
+    walkEntries(records, (at, end) => checkCrc(records, at, end))
+    const errorCode = checkTransaction(call, topic, partition, records)
+    if (errorCode !== 0) return refused(errorCode)
     const appended = log.append(records)
     if (!('baseOffset' in appended)) return refused(appended.errorCode)
     return { errorCode: 0, baseOffset: appended.baseOffset, logStartOffset: log.start }
@@ -107,7 +110,9 @@ function checkTransaction(call: ProduceCall, topic: Topic, partition: Partition,
     call.version >= IMPLICIT_TRANSACTION_VERSION
       ? transactions.addPartitions(transactionalId, producerId, producerEpoch, [place], call.nowMs)
       : transactions.verify(transactionalId, producerId, producerEpoch, place)
-  return errorCode === errorCodes.PRODUCER_FENCED ? errorCodes.INVALID_PRODUCER_EPOCH : errorCode
+  if (errorCode === errorCodes.PRODUCER_FENCED) return errorCodes.INVALID_PRODUCER_EPOCH
+  const outside = errorCode === errorCodes.INVALID_TXN_STATE
+  return outside && call.version >= ABORTABLE_FROM ? errorCodes.TRANSACTION_ABORTABLE : errorCode
 }
 
 function unknownTopic(call: ProduceCall): number {

@@ -99,7 +99,7 @@ function readOne(
     const end = log.endOfEpoch(lastFetchedEpoch)
     if (end.endOffset < fetchOffset || end.epoch < lastFetchedEpoch) return { ...base, divergingEpoch: end }
   }
-  if (fetchOffset < log.start || fetchOffset > log.end) return { ...base, errorCode: errorCodes.OFFSET_OUT_OF_RANGE }
+  if (fetchOffset < log.start || fetchOffset > log.end) return refused(index, errorCodes.OFFSET_OUT_OF_RANGE)
   const committed = call.request.isolationLevel === READ_COMMITTED
   const below = committed ? log.lastStable : log.highWatermark
   const slice = log.read(fetchOffset, below, Math.min(room, partitionMaxBytes), first)

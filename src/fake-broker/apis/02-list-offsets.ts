@@ -20,7 +20,12 @@ export const listOffsetsApi = api(
         const errorCode = checkLeader(node.id, partition, currentLeaderEpoch)
         if (errorCode !== 0) return { partitionIndex, errorCode }
         const found = find(partition, timestamp, request.isolationLevel === 1)
-        return { partitionIndex, errorCode: 0, ...found, leaderEpoch: version >= 4 ? partition.log.epoch : -1 }
+        return {
+          partitionIndex,
+          errorCode: 0,
+          ...found,
+          leaderEpoch: version >= 4 && found.offset >= 0 ? partition.log.epoch : -1,
+        }
       }),
     })),
   }),

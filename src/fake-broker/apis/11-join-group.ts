@@ -1,13 +1,14 @@
 /** JoinGroup: answered when the group is complete. */
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { joinGroup } from '../../protocol/generated/11-join-group.ts'
-import { api } from '../api.ts'
+import type { JoinGroupRequest, JoinGroupResponse } from '../../protocol/generated/11-join-group.ts'
+import { api, type Call } from '../api.ts'
 import { joinError } from '../group-member.ts'
 
 export const joinGroupApi = api(joinGroup, (call) => {
   const { request, cluster, node, version, nowMs } = call
   const { groupId, memberId, sessionTimeoutMs } = request
-  const refused = cluster.coordinators.check(groupId, node.id, nowMs) || checkJoin(groupId, sessionTimeoutMs)
+  const refused = cluster.coordinators.check(groupId, node.id, nowMs) || checkJoin(call)
   const noProtocol = version >= 7 ? null : ''
   if (refused !== 0) return { ...joinError(refused, memberId), protocolName: noProtocol, members: [] }
   const group = cluster.coordinators.getOrCreate(groupId, nowMs)
@@ -40,7 +41,8 @@ export const joinGroupApi = api(joinGroup, (call) => {
   return undefined
 })
 
-function checkJoin(groupId: string, sessionTimeoutMs: number): number {
-  if (groupId === '') return errorCodes.INVALID_GROUP_ID
-  return sessionTimeoutMs <= 0 ? errorCodes.INVALID_SESSION_TIMEOUT : 0
+function checkJoin({ request, cluster }: Call<JoinGroupRequest, JoinGroupResponse>): number {
+  if (request.groupId === '') return errorCodes.INVALID_GROUP_ID
+  const shortest = Math.max(1, cluster.options.minSessionTimeoutMs)
+  return request.sessionTimeoutMs < shortest ? errorCodes.INVALID_SESSION_TIMEOUT : 0
 }
