@@ -94,7 +94,7 @@ export function joinError(errorCode: number, memberId: string): JoinReply {
 }
 
 /** Topics of a consumer subscription (version int16, array of strings, …); none where the bytes are something else. */
-export function subscribedTopics(metadata: Buffer): string[] {
+export function subscribedTopics(metadata: Buffer): string[] | undefined {
   const topics: string[] = []
   try {
     const count = metadata.readInt32BE(2)
@@ -105,7 +105,7 @@ export function subscribedTopics(metadata: Buffer): string[] {
       at += 2 + length
     }
   } catch {
-    return []
+    return undefined
   }
   return topics
 }

@@ -164,11 +164,16 @@ export class Group {
     return next
   }
 
-  /** Topics whose rows do not expire: subscribed by any member of an active consumer group. */
-  subscribed(): Set<string> {
+  /** Topics whose rows stay: subscribed by any member. Undefined, i.e. all: no consumer group, or it cannot be read. */
+  subscribed(): ReadonlySet<string> | undefined {
     const topics = new Set<string>()
+    if (this.members.size > 0 && this.protocolType !== 'consumer') return undefined
     for (const { protocols } of this.members.values()) {
-      for (const { metadata } of protocols) for (const topic of subscribedTopics(metadata)) topics.add(topic)
+      for (const { metadata } of protocols) {
+        const read = subscribedTopics(metadata)
+        if (read === undefined) return undefined
+        for (const topic of read) topics.add(topic)
+      }
     }
     return topics
   }

@@ -85,7 +85,12 @@ function append(
   const { records } = data
   if (records === null || records.length === 0) return refused(errorCodes.INVALID_RECORD)
   try {
-    walkEntries(records, (at, end) => checkCrc(records, at, end))
+    let batches = 0
+    walkEntries(records, (at, end) => {
+      checkCrc(records, at, end)
+      batches++
+    })
+    if (batches !== 1) return refused(errorCodes.INVALID_RECORD)
     const errorCode = checkTransaction(call, topic, partition, records)
     if (errorCode !== 0) return refused(errorCode)
     const appended = log.append(records)

@@ -60,7 +60,7 @@ function resolve(call: OffsetFetchCall, asked: Asked): Wanted[] {
   const { cluster, version, nowMs } = call
   const group = cluster.coordinators.get(asked.groupId)
   if (group !== undefined) {
-    const subscribed = group.protocolType === 'consumer' || group.members.size === 0 ? group.subscribed() : undefined
+    const subscribed = group.subscribed()
     const { offsetsRetentionMs } = cluster.options
     if (subscribed !== undefined && group.state !== 'PreparingRebalance') {
       group.offsets.expire(nowMs, offsetsRetentionMs, group.emptySinceMs, subscribed)

@@ -8,11 +8,12 @@ export const offsetDeleteApi = api(offsetDelete, ({ request, cluster, node, nowM
   const group = cluster.coordinators.get(request.groupId)
   if (refused !== 0) return { errorCode: refused }
   if (group === undefined) return { errorCode: errorCodes.GROUP_ID_NOT_FOUND }
+  if (group.members.size > 0 && group.protocolType !== 'consumer') return { errorCode: errorCodes.NON_EMPTY_GROUP }
   const subscribed = group.subscribed()
   const topics = request.topics.map(({ name, partitions }) => ({
     name,
     partitions: partitions.map(({ partitionIndex }) => {
-      if (subscribed.has(name)) return { partitionIndex, errorCode: errorCodes.GROUP_SUBSCRIBED_TO_TOPIC }
+      if (subscribed?.has(name) ?? true) return { partitionIndex, errorCode: errorCodes.GROUP_SUBSCRIBED_TO_TOPIC }
       group.offsets.delete(name, partitionIndex)
       return { partitionIndex, errorCode: 0 }
     }),

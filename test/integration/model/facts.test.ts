@@ -8,12 +8,19 @@ import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 import { sharedKafka, type SharedKafka } from '../../kafka/shared.ts'
 import { commitFacts } from './commits.ts'
+import { edgeFacts } from './edges.ts'
 import { groupFacts } from './groups.ts'
 import { logFacts } from './logs.ts'
 import { Side } from './side.ts'
 import { transactionFacts } from './transactions.ts'
 
-const suites = { groups: groupFacts, commits: commitFacts, logs: logFacts, transactions: transactionFacts }
+const suites = {
+  groups: groupFacts,
+  commits: commitFacts,
+  logs: logFacts,
+  transactions: transactionFacts,
+  edges: edgeFacts,
+}
 let kafka: SharedKafka
 let model: FakeBroker
 let sides: { kafka: Side; model: Side }

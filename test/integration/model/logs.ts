@@ -3,15 +3,24 @@ import { fetch } from '../../../src/protocol/generated/01-fetch.ts'
 import type { FetchResponse } from '../../../src/protocol/generated/01-fetch.ts'
 import { deleteRecords } from '../../../src/protocol/generated/21-delete-records.ts'
 import { initProducerId } from '../../../src/protocol/generated/22-init-producer-id.ts'
+import type { InitProducerIdResponse } from '../../../src/protocol/generated/22-init-producer-id.ts'
 import { offsetForLeaderEpoch } from '../../../src/protocol/generated/23-offset-for-leader-epoch.ts'
 import { batch, offsetAt, read, seen, TIME_MS, write } from './log-client.ts'
-import { type Fact, fact, type Side, type Topic, type Wire } from './side.ts'
+import { eventually, type Fact, fact, type Side, type Topic, type Wire } from './side.ts'
 
 async function place(side: Side): Promise<[Wire, Topic]> {
   return [await side.wire(), await side.topic()]
 }
 
 const nowhere: Topic = { name: 'no-such-topic', id: 'ZG9lcy1ub3QtZXhpc3QtMQ' }
+
+/** A fresh broker answers 14 until it has been given a block of ids. */
+function newProducer(wire: Wire): Promise<InitProducerIdResponse> {
+  return eventually(
+    () => wire.call(initProducerId, 4, { transactionalId: null, transactionTimeoutMs: 0 }),
+    (answer) => answer.errorCode === 0,
+  )
+}
 
 const producing: Fact[] = [
   fact(
@@ -58,10 +67,7 @@ const producing: Fact[] = [
     },
     async (side) => {
       const [wire, topic] = await place(side)
-      const { producerId, producerEpoch } = await wire.call(initProducerId, 4, {
-        transactionalId: null,
-        transactionTimeoutMs: 0,
-      })
+      const { producerId, producerEpoch } = await newProducer(wire)
       const send = (keys: string, baseSequence: number) =>
         write(wire, topic, batch(keys, { producerId, producerEpoch, baseSequence }))
       const first = []
@@ -84,8 +90,7 @@ const producing: Fact[] = [
     [[45, -1], [0, 2], [47, -1], '0a 1b 2c'],
     async (side) => {
       const [wire, topic] = await place(side)
-      const request = { transactionalId: null, transactionTimeoutMs: 0 }
-      const { producerId } = await wire.call(initProducerId, 4, request)
+      const { producerId } = await newProducer(wire)
       const send = (keys: string, baseSequence: number, producerEpoch: number) =>
         write(wire, topic, batch(keys, { producerId, producerEpoch, baseSequence }))
       await send('ab', 0, 0)
@@ -95,8 +100,7 @@ const producing: Fact[] = [
   ),
   fact('a producer that a partition has not seen may begin at any sequence', [0, 0], async (side) => {
     const [wire, topic] = await place(side)
-    const request = { transactionalId: null, transactionTimeoutMs: 0 }
-    const { producerId } = await wire.call(initProducerId, 4, request)
+    const { producerId } = await newProducer(wire)
     return write(wire, topic, batch('a', { producerId, producerEpoch: 0, baseSequence: 17 }))
   }),
 ]

@@ -102,16 +102,20 @@ export interface Pair {
 }
 
 /** Two members, stable, with the assignments `one` (leader) and `two`. */
-export async function pair(side: Side, instances: readonly [string, string] | [] = []): Promise<Pair> {
+export async function pair(
+  side: Side,
+  instances: readonly [string, string] | [] = [],
+  joining: Join = {},
+): Promise<Pair> {
   const group = side.name()
   const leader = new Member(group, await side.wire(), instances[0] ?? null)
   const follower = new Member(group, await side.wire(), instances[1] ?? null)
-  await leader.join()
+  await leader.join(joining)
   await leader.sync({ [leader.id]: 'all' })
-  const joining = follower.join()
+  const held = follower.join(joining)
   await leader.told()
-  await leader.join()
-  await joining
+  await leader.join(joining)
+  await held
   await Promise.all([leader.sync({ [leader.id]: 'one', [follower.id]: 'two' }), follower.sync()])
   return { leader, follower, generation: leader.generation }
 }

@@ -10,6 +10,8 @@ import { Member, pair } from './member.ts'
 import { eventually, type Fact, fact, type Side, type Topic, type Wire } from './side.ts'
 
 const CONCURRENT = 51
+/** What a fresh broker answers until it has been given a block of producer ids. */
+const LOADING = 14
 const notBusy = (code: number | undefined): boolean => code !== CONCURRENT
 
 /** A transactional producer of the first protocol: partitions and groups are added by requests of their own. */
@@ -30,7 +32,7 @@ class Producer {
     const request = { transactionalId: this.id, transactionTimeoutMs: 30_000 }
     const answer = await eventually(
       () => this.wire.call(initProducerId, 4, request),
-      (a) => notBusy(a.errorCode),
+      ({ errorCode }) => notBusy(errorCode) && errorCode !== LOADING,
     )
     this.producerId = answer.producerId
     this.producerEpoch = answer.producerEpoch
