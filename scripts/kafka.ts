@@ -2,10 +2,18 @@
 import { parseArgs } from 'node:util'
 import { startKafka } from './kafka/cluster.ts'
 
-const { values } = parseArgs({ options: { nodes: { type: 'string', default: '1' } } })
+const { values } = parseArgs({ strict: false, options: { nodes: { type: 'string', default: '1' } } })
+const nodes = Number(values.nodes)
+if (
+  process.argv.length > 2 &&
+  !(nodes >= 1 && nodes <= 9 && values.nodes !== undefined && Object.keys(values).length === 1)
+) {
+  console.error('Usage: npm run kafka -- [--nodes N]     N from 1 to 9')
+  process.exit(2)
+}
 const say = (line: string) => console.error(line)
 const started = Date.now()
-const kafka = await startKafka({ nodes: Number(values.nodes), say })
+const kafka = await startKafka({ nodes, say })
 say(
   `ready after ${((Date.now() - started) / 1000).toFixed(1)} s; logs: ${kafka.nodes.map((node) => node.log).join(' ')}`,
 )

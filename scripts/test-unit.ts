@@ -21,4 +21,8 @@ function readTree(root: string): string[] {
   }
 }
 
+if (files.length === 0) {
+  console.error(`no test file has ${wanted.join(' or ')} in its path`)
+  process.exit(1)
+}
 for (const file of files) await import(pathToFileURL(file).href)

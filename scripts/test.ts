@@ -21,6 +21,12 @@ const logs = join(import.meta.dirname, '../.cache/test')
 const children = new Set<() => void>()
 
 const chosen = suites.filter(({ name }) => positionals.length === 0 || positionals.some((word) => name.includes(word)))
+if (chosen.length === 0) {
+  console.error(
+    `there is no suite named like ${positionals.join(' or ')}; there are: ${suites.map(({ name }) => name).join(', ')}`,
+  )
+  process.exit(1)
+}
 const minutes = Math.ceil(chosen.reduce((sum, suite) => sum + suite.seconds * (options.full ? 2 : 1), 0) / 60)
 mkdirSync(logs, { recursive: true })
 say(

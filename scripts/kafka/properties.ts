@@ -68,6 +68,8 @@ export function nodeProperties({ id, nodes, dataFolder, listeners = [], override
     'group.consumer.min.heartbeat.interval.ms': '200',
     'group.share.min.heartbeat.interval.ms': '200',
     'group.share.heartbeat.interval.ms': '1000',
+    // Tests write records with timestamps of years ago, which the first retention pass (30 s after the start) would delete.
+    'log.retention.ms': '-1',
     // The cleaner allocates its whole map at start: 128 MiB by default.
     'log.cleaner.dedupe.buffer.size': String(8 << 20),
     'log.index.size.max.bytes': String(1 << 20),

@@ -83,6 +83,7 @@ export function explain(issue: z.core.$ZodIssue): { message: string; fix: string
 
 const typeNames: Readonly<Record<string, string>> = {
   object: 'a map of keys (key: value, indented)',
+  record: 'a map (key: value, indented; in an environment variable as JSON)',
   array: 'a list (each entry after "- ")',
   boolean: 'true or false',
   string: 'text',

@@ -73,10 +73,11 @@ export function scalar(value: unknown): string {
   return stringify(value, { collectionStyle, lineWidth: 0, flowCollectionPadding: false }).trim()
 }
 
-/** A value as an environment variable holds it: lists with commas, maps as `1=a:1,2=b:2`. */
+/** A value as an environment variable holds it: lists with commas, maps as `1=a:1,2=b:2`, deeper ones as JSON. */
 export function variableText(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   if (typeof value !== 'object' || value === null) return String(value)
+  if (Object.values(value).some((entry) => typeof entry === 'object')) return JSON.stringify(value)
   return Object.entries(value)
     .map(([key, entry]) => `${key}=${entry}`)
     .join(',')
