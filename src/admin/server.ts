@@ -1,6 +1,6 @@
 /** The HTTP server of the admin port. It has few connections and small answers, and never holds up the process. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIP } from 'node:net'
 import { AdminError, dispatch, type Reply, type Route } from './router.ts'
 
 export interface AdminOptions {
@@ -27,8 +27,9 @@ export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   await listen(server, options)
   const { address, port } = server.address() as AddressInfo
   const mayChange = options.allowChanges || isLoopback(address)
+  const bound = isLoopback(address) ? 'loopback' : 'reachable'
   server.on('request', (request, response) => {
-    void answer(options, request, response, mayChange)
+    void answer(options, request, response, mayChange, bound)
   })
   return {
     host: address,
@@ -51,15 +52,32 @@ function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
   })
 }
 
+/**
+ * On loopback only names of this host are answered to: else a web page whose name was made to point here (DNS rebinding)
+ * could read what the browser's user may see.
+ */
+function checkHost(host: string | undefined): void {
+  const name = host?.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1') ?? 'localhost'
+  if (name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0) return
+  throw new AdminError(403, 'HG_HOST', `${name} is not a name of this host`, 'use 127.0.0.1 or localhost')
+}
+
 /** Addresses that only this host can reach. */
 export function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
 }
 
-async function answer(options: AdminOptions, request: IncomingMessage, response: ServerResponse, mayChange: boolean) {
+async function answer(
+  options: AdminOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  mayChange: boolean,
+  bound: 'loopback' | 'reachable',
+) {
   let reply: Reply
   let headers: Readonly<Record<string, string>> = {}
   try {
+    if (bound === 'loopback') checkHost(request.headers.host)
     reply = await dispatch(options.routes, request, mayChange)
   } catch (thrown) {
     const error = thrown instanceof AdminError ? thrown : undefined

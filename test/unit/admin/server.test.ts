@@ -179,3 +179,13 @@ test('loopback addresses', () => {
   for (const address of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1']) assert.ok(isLoopback(address), address)
   for (const address of ['0.0.0.0', '::', '10.0.0.1', '::ffff:10.0.0.1', '1270.0.0.1']) assert.ok(!isLoopback(address))
 })
+
+test('on loopback only names of this host are answered to', () =>
+  withAdmin(async (port) => {
+    for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example']) {
+      const answer = await send(port, 'GET', '/livez', { host })
+      assert.deepEqual([answer.status, errorOf(answer).code], [403, 'HG_HOST'], host)
+    }
+    for (const host of ['localhost', `127.0.0.1:${port}`, `[::1]:${port}`, 'headgate.localhost'])
+      assert.equal((await send(port, 'GET', '/livez', { host })).status, 200, host)
+  }))
