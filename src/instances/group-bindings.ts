@@ -2,10 +2,10 @@
  * Binds client instances to their group, member and generation as group requests pass: a Fetch names none of them, so
  * features look at what its instance showed on other connections.
  */
-import { apiKeys, responseHeaderVersion } from '../protocol/api-table.ts'
+import { apiKeys } from '../protocol/api-table.ts'
 import { codec } from '../protocol/codecs.ts'
 import { ProtocolError } from '../protocol/errors.ts'
-import { type GroupPeek, peekGroup, peekLeavingMembers, skipTags } from '../protocol/peek.ts'
+import { type GroupPeek, peekGroup, peekLeavingMembers, peekResponseBodyStart } from '../protocol/peek.ts'
 import { Reader } from '../protocol/reader.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import type { Handler, Interest, Verdict } from '../pipeline/handler.ts'
@@ -58,8 +58,7 @@ export class GroupBindings implements Handler {
     const { response, connection, apiKey, apiVersion } = exchange
     if (asked === undefined || response === undefined) return undefined
     const end = response.at + response.total
-    const headed = responseHeaderVersion(apiKey, apiVersion) === 1
-    const bodyAt = headed ? skipTags(response.bytes, response.at + 8, end) : response.at + 8
+    const bodyAt = peekResponseBodyStart(apiKey, apiVersion, response.bytes, response.at + 4, end)
     if (bodyAt < 0) return undefined
     try {
       const learned = answer(apiKey, apiVersion, new Reader(response.bytes, bodyAt, end))

@@ -1,7 +1,6 @@
 /** A broker connection of our own: requests and their answers, one after the other, without any client behind it. */
-import { responseHeaderVersion } from '../protocol/api-table.ts'
 import { requestFrameOf } from '../protocol/encode.ts'
-import { skipTags } from '../protocol/peek.ts'
+import { peekResponseBodyStart } from '../protocol/peek.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { DialOptions, Socket, SocketHandler } from '../runtime/socket.ts'
 import type { ChunkPool } from './chunk-pool.ts'
@@ -138,8 +137,8 @@ export class RequestLink implements SocketHandler, FrameSink {
       return
     }
     pending.timer.cancel()
-    const headed = responseHeaderVersion(pending.apiKey, pending.apiVersion) === 1
-    pending.resolve({ bytes, bodyAt: headed ? skipTags(bytes, 8, bytes.length) : 8 })
+    const bodyAt = peekResponseBodyStart(pending.apiKey, pending.apiVersion, bytes, 4, bytes.length)
+    pending.resolve({ bytes, bodyAt })
   }
 
   private settle(pending: Pending, error: Error): void {

@@ -1,7 +1,6 @@
 /** Requests of our own on a client's authenticated broker connection, between the client's own. */
 import { requestFrameOf } from '../protocol/encode.ts'
-import { responseHeaderVersion } from '../protocol/api-table.ts'
-import { skipTags } from '../protocol/peek.ts'
+import { peekResponseBodyStart } from '../protocol/peek.ts'
 import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { type Frame, own } from './frame.ts'
@@ -66,8 +65,7 @@ export class OwnRequests {
     if (waiter === undefined) return false
     this.waiters.delete(exchange)
     const reply = own(frame)
-    const headed = responseHeaderVersion(exchange.apiKey, exchange.apiVersion) === 1
-    const bodyAt = headed ? skipTags(reply.bytes, 8, reply.total) : 8
+    const bodyAt = peekResponseBodyStart(exchange.apiKey, exchange.apiVersion, reply.bytes, 4, reply.total)
     if (bodyAt < 0) {
       waiter.reject(new Error('the answer has a malformed header'))
       this.connection.close('malformed_response', 'an answer to a request of our own has a malformed header')

@@ -4,7 +4,7 @@
  * Positions are absolute and start after the frame's four size bytes; `end` is one past the last byte at hand, which may
  * be only the beginning of the frame. A walk that would leave [at, end) answers "not known", it never throws.
  */
-import { apiKeys, requestHeaderVersion } from './api-table.ts'
+import { apiKeys, requestHeaderVersion, responseHeaderVersion } from './api-table.ts'
 import { ProtocolError } from './errors.ts'
 import { Reader } from './reader.ts'
 
@@ -34,6 +34,20 @@ export function peekBodyStart(buffer: Buffer, at: number, end: number): number {
   if (headerVersion === 0) return at + fixedHeaderBytes
   const next = skipNullableString(buffer, at + fixedHeaderBytes, end)
   return headerVersion === 2 && next !== unknownPosition ? skipTags(buffer, next, end) : next
+}
+
+/**
+ * Where the body of the response at `at` starts: after the correlation id and the header tags.
+ * {@link unknownPosition} when the bytes end inside the tags.
+ */
+export function peekResponseBodyStart(
+  apiKey: number,
+  version: number,
+  buffer: Buffer,
+  at: number,
+  end: number,
+): number {
+  return responseHeaderVersion(apiKey, version) === 1 ? skipTags(buffer, at + 4, end) : at + 4
 }
 
 /** The client id of a request frame; null when it has none or the bytes end before it. */

@@ -1,9 +1,9 @@
 /** Decodes one frame: which message it is, and its body with records as counts and sizes. */
-import { apiByKey, apiKeys, apiName, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { apiByKey, apiKeys, apiName } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
-import { peekBodyStart, peekClientId, skipTags } from '../../protocol/peek.ts'
+import { peekBodyStart, peekClientId, peekResponseBodyStart } from '../../protocol/peek.ts'
 import { Reader } from '../../protocol/reader.ts'
 import type { FoundFrame } from './frames.ts'
 import { layoutBytes, requestHead, responseHead } from './layouts.ts'
@@ -74,8 +74,7 @@ export class FrameDecoder {
       const hint = 'its request is not here; say what it answers with --as Fetch:12'
       return unreadable('response', frame, hint, correlationId)
     }
-    const headed = responseHeaderVersion(message.apiKey, message.apiVersion) === 1
-    const bodyAt = headed ? skipTags(bytes, 8, bytes.length) : 8
+    const bodyAt = peekResponseBodyStart(message.apiKey, message.apiVersion, bytes, 4, bytes.length)
     return this.body('response', frame, message, correlationId, tapped?.clientId ?? asked?.clientId ?? null, bodyAt)
   }
 

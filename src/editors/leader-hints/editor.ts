@@ -4,9 +4,9 @@
  * when its end comes: the address is written if it takes exactly as many bytes, else tag 0 becomes 127, which clients
  * skip as unknown and ask Metadata instead. On the way the error codes are counted.
  */
-import { apiKeys, carriesAddresses, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { apiKeys, carriesAddresses } from '../../protocol/api-table.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
-import { skipTags } from '../../protocol/peek.ts'
+import { peekResponseBodyStart } from '../../protocol/peek.ts'
 import { Reader } from '../../protocol/reader.ts'
 import { Writer } from '../../protocol/writer.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
@@ -143,11 +143,8 @@ export class LeaderHintsEditor implements Handler {
   }
 }
 
-function bodyStart(exchange: Exchange, frame: Frame): number {
-  const at = frame.at + 8
-  return responseHeaderVersion(exchange.apiKey, exchange.apiVersion) === 1
-    ? skipTags(frame.bytes, at, frame.at + frame.total)
-    : at
+function bodyStart({ apiKey, apiVersion }: Exchange, frame: Frame): number {
+  return peekResponseBodyStart(apiKey, apiVersion, frame.bytes, frame.at + 4, frame.at + frame.total)
 }
 
 function malformed(exchange: Exchange): Verdict {

@@ -2,9 +2,9 @@
  * Answers whose addresses stand behind much else: decoded, changed, encoded again. Rare, or (share groups) small enough;
  * record bytes stay slices of what was received.
  */
-import { apiKeys, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
-import { skipTags } from '../../protocol/peek.ts'
+import { peekResponseBodyStart } from '../../protocol/peek.ts'
 import type { Reader } from '../../protocol/reader.ts'
 import { Writer } from '../../protocol/writer.ts'
 import type { Target } from '../../pipeline/connection.ts'
@@ -53,8 +53,8 @@ function rewriteQuorum(exchange: Exchange, frame: Frame, reader: Reader, address
 
 /** The frame with another body: size and header are kept. */
 function encode(exchange: Exchange, frame: Frame, write: (writer: Writer) => void): Buffer {
-  const headed = responseHeaderVersion(exchange.apiKey, exchange.apiVersion) === 1
-  const bodyAt = headed ? skipTags(frame.bytes, frame.at + 8, frame.at + frame.total) : frame.at + 8
+  const { apiKey, apiVersion } = exchange
+  const bodyAt = peekResponseBodyStart(apiKey, apiVersion, frame.bytes, frame.at + 4, frame.at + frame.total)
   const writer = new Writer(frame.total + 256)
   writer.raw(frame.bytes.subarray(frame.at, bodyAt))
   write(writer)

@@ -4,8 +4,8 @@
  * while a port that it names is being bound. One that cannot be read closes the connection: it would lead the client
  * around the proxy.
  */
-import { apiKeys, apiName, responseHeaderVersion } from '../../protocol/api-table.ts'
-import { skipTags } from '../../protocol/peek.ts'
+import { apiKeys, apiName } from '../../protocol/api-table.ts'
+import { peekResponseBodyStart } from '../../protocol/peek.ts'
 import { Reader } from '../../protocol/reader.ts'
 import { Writer } from '../../protocol/writer.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
@@ -76,8 +76,7 @@ export class AddressEditor implements Handler {
   private read(exchange: Exchange, frame: Frame): Rewritten {
     const { apiKey, apiVersion } = exchange
     const end = frame.at + frame.total
-    const headed = responseHeaderVersion(apiKey, apiVersion) === 1
-    const bodyAt = headed ? skipTags(frame.bytes, frame.at + 8, end) : frame.at + 8
+    const bodyAt = peekResponseBodyStart(apiKey, apiVersion, frame.bytes, frame.at + 4, end)
     const reader = new Reader(frame.bytes, bodyAt < 0 ? end : bodyAt, end)
     const address = (nodeId: number) => this.addresses.advertised(exchange.connection, nodeId)
     if (apiKey === apiKeys.Metadata) return splice(frame, metadataBrokers(reader, apiVersion), address)
