@@ -3,11 +3,12 @@
  * judge within 500 seeds.
  */
 import { type Done, gatesOf } from '../../src/features/layouts/gate.ts'
-import type { CountReason, View } from '../../src/features/layouts/guard-state.ts'
+import type { CountReason } from '../../src/features/layouts/guard-state.ts'
 import type { StateRecord } from '../../src/state/record.ts'
 import { scopeOf } from '../../src/state/records.ts'
 import type { TopicState } from '../../src/state/topic-state.ts'
 import type { Model } from './model.ts'
+import type { View } from '../../src/state/view.ts'
 
 export const mutations = {
   'gate-on-position': 'gate on the position or fetch offset',

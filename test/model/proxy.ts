@@ -9,13 +9,7 @@ import {
   type CoordinatorState,
 } from '../../src/features/layouts/expansion.ts'
 import { reduceGuard, type GuardEvent } from '../../src/features/layouts/guard.ts'
-import {
-  newGuard,
-  type Batch,
-  type CountReason,
-  type GuardState,
-  type View,
-} from '../../src/features/layouts/guard-state.ts'
+import { newGuard, type Batch, type CountReason, type GuardState } from '../../src/features/layouts/guard-state.ts'
 import type { LayoutTimes } from '../../src/features/layouts/times.ts'
 import { countShown } from '../../src/features/layouts/shrink.ts'
 import { leaseHolds, newLease, reduceLease, type LeaseState } from '../../src/state/lease.ts'
@@ -30,6 +24,7 @@ import { distort } from './mutations.ts'
 import type { Model } from './model.ts'
 import type { Connection, ProduceRequest } from './connection.ts'
 import { Link } from './world.ts'
+import type { View } from '../../src/state/view.ts'
 
 export const topicId = 'T'
 

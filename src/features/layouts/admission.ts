@@ -5,17 +5,10 @@
  */
 import type { Layout } from '../../state/topic-state.ts'
 import { cuttingOf } from './cuts.ts'
-import {
-  type Batch,
-  type CountReason,
-  explainBatch,
-  type HoldReason,
-  openLayouts,
-  type Turn,
-  type View,
-} from './guard-state.ts'
+import { type Batch, type CountReason, explainBatch, type HoldReason, openLayouts, type Turn } from './guard-state.ts'
 import { type Explanation, sinceWhen } from './staleness.ts'
 import { mayStand, unsealed } from './votes.ts'
+import type { View } from '../../state/view.ts'
 
 export type Verdict =
   | { type: 'forward'; age: number; layout: number; counts: CountReason[] }

@@ -7,7 +7,8 @@
 import type { CutRecord } from '../../state/record.ts'
 import { isInForce, openEpochs, type TopicState } from '../../state/topic-state.ts'
 import { clockOf, hasUnansweredOlder, lastOlder, owesOlder } from './clean.ts'
-import { appendOnce, type Cutting, ledgerOf, type Round, type Turn, type View } from './guard-state.ts'
+import { appendOnce, type Cutting, ledgerOf, type Round, type Turn } from './guard-state.ts'
+import type { View } from '../../state/view.ts'
 
 /** The layout of the instance's last batch; of an unknown one the oldest by which batches may still come. */
 export function cuttingOf(turn: Turn, view: View, instance: string): Cutting {

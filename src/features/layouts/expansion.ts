@@ -24,10 +24,10 @@ import {
   widestCount,
 } from '../../state/topic-state.ts'
 import { mayPropose } from '../../state/topic-reducer.ts'
-import type { View } from './guard-state.ts'
 import { range } from './keys-moving.ts'
 import type { LayoutTimes } from './times.ts'
 import { unsealed } from './votes.ts'
+import type { View } from '../../state/view.ts'
 
 /** What was asked for by an admin client, the command line or the API. */
 export interface Wish {

@@ -1,7 +1,7 @@
 /** What the guard of one topic knows at one proxy, and the words it shares with its parts. */
-import type { FleetState } from '../../state/fleet.ts'
 import type { ProxyId, StateRecord } from '../../state/record.ts'
-import { currentLayout, type Layout, openEpochs, type TopicState } from '../../state/topic-state.ts'
+import { currentLayout, type Layout, openEpochs } from '../../state/topic-state.ts'
+import type { View } from '../../state/view.ts'
 import { type Ledger, type LedgerEvent, newLedger, reduceLedger } from './clean.ts'
 import { noSequences, type Sequenced, type SequenceGuard } from './sequence-guard.ts'
 import { explain, type Explanation } from './staleness.ts'
@@ -55,13 +55,6 @@ export interface Round {
   readonly leftOut: readonly number[]
   readonly askedMs: number
   readonly ends?: Readonly<Record<number, number>>
-}
-
-/** What the log says, up to `position`. */
-export interface View {
-  readonly topic: TopicState
-  readonly fleet: FleetState
-  readonly position: number
 }
 
 export interface GuardState {

@@ -16,11 +16,11 @@ import {
   type Held,
   note,
   type Turn,
-  type View,
 } from './guard-state.ts'
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
 import { takenOver, vote, withdraw } from './votes.ts'
+import type { View } from '../../state/view.ts'
 
 export type GuardEvent =
   | { type: 'connected'; instance: string; connection: string }

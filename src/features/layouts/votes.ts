@@ -6,7 +6,8 @@
  */
 import type { Layout } from '../../state/topic-state.ts'
 import { isClean } from './clean.ts'
-import { appendOnce, type Turn, type View } from './guard-state.ts'
+import { appendOnce, type Turn } from './guard-state.ts'
+import type { View } from '../../state/view.ts'
 
 /** Changes that are not sealed yet, oldest first. */
 export function unsealed(view: View): Layout[] {

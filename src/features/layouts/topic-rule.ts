@@ -1,0 +1,41 @@
+/** What the configuration says of a topic with layouts, and how the parts of the feature find such topics. */
+import type { Order } from '../../state/record.ts'
+import type { View } from '../../state/view.ts'
+import type { PartitionerSetting } from './partitioners.ts'
+
+/** One entry of `topics.<regex>.layouts`. */
+export interface TopicRule {
+  /** Matches the whole name. */
+  readonly topic: RegExp
+  readonly partitioner: PartitionerSetting
+  readonly order: Order
+  /** Seals a change after this long whoever is missing; undefined: never. */
+  readonly sealAfterMs: number | undefined
+  readonly goneAfterMs: number
+  /** `refuse`: late batches are refused for good (37), never for the two families that this breaks. */
+  readonly late: 'accept' | 'refuse'
+  /** What becomes of the topic's requests while the state cannot be had. */
+  readonly stateLoss: 'hold' | 'pass'
+}
+
+/** One entry of `groups.<regex>.gate`: when gates open for a group that never commits to Kafka. */
+export interface GateRule {
+  readonly group: RegExp
+  /** `position`: when its Fetch has passed the boundary; a number: this many milliseconds after the gate was met. */
+  readonly gate: 'block' | 'position' | number
+}
+
+/** A topic that exists and has a rule. */
+export interface LayoutTopic {
+  readonly name: string
+  readonly topicId: string
+  readonly rule: TopicRule
+  /** undefined: the state does not know it yet, or may not be acted upon now. */
+  view(): View | undefined
+}
+
+export interface LayoutTopics {
+  /** By name or, where that is empty (Fetch v13+, Produce v13+), by id. undefined: the topic has no rule. */
+  find(name: string, topicId: string): LayoutTopic | undefined
+  all(): Iterable<LayoutTopic>
+}
