@@ -56,6 +56,7 @@ final class Consume implements ConsumerRebalanceListener {
         settings.put("client.id", command.text("clientId", "matrix-java"));
         settings.put("group.id", group);
         settings.put("auto.offset.reset", "earliest");
+        if (command.fields.has("metadataMs")) settings.put("metadata.max.age.ms", command.fields.get("metadataMs").asText());
         settings.put("isolation.level", command.text("isolation", "read_uncommitted"));
         settings.put("enable.auto.commit", String.valueOf(commit.equals("auto")));
         settings.put("auto.commit.interval.ms", "1000");

@@ -23,6 +23,7 @@ final class Produce {
         settings.put("enable.idempotence", String.valueOf(command.flag("idempotent") || transactionalId != null));
         settings.put("compression.type", command.text("codec", "none"));
         settings.put("linger.ms", "5");
+        if (command.fields.has("metadataMs")) settings.put("metadata.max.age.ms", command.fields.get("metadataMs").asText());
         settings.put("max.request.size", String.valueOf(8 << 20));
         settings.put("key.serializer", ByteArraySerializer.class.getName());
         settings.put("value.serializer", ByteArraySerializer.class.getName());

@@ -103,7 +103,7 @@ export function emitFailed(command, emit, batch, error) {
 
 export const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Calls `send(record)` for each record: all at once in groups, or one by one at `rate`. */
+/** Calls `send(record)` for each record: all at once in groups, or one by one at `rate`, each after the one before if `awaited`. */
 export async function paced(command, batchSize, send) {
   if (!(command.rate > 0)) {
     let group = []
@@ -126,6 +126,7 @@ export async function paced(command, batchSize, send) {
     if (wait > 0) await delay(wait)
     const one = send([record]).finally(() => pending.delete(one))
     pending.add(one)
+    if (command.awaited) await one
   }
   await Promise.all(pending)
 }

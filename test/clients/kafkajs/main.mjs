@@ -15,11 +15,16 @@ function kafka({ bootstrap, clientId = 'matrix-kafkajs' }) {
   })
 }
 
+function metadataAge({ metadataMs }) {
+  return metadataMs === undefined ? {} : { metadataMaxAge: metadataMs }
+}
+
 async function produce(command, emit) {
   const { topic, codec = 'none', acks = -1, idempotent = false, transactionalId } = command
   const producer = kafka(command).producer({
     createPartitioner: Partitioners.DefaultPartitioner,
     idempotent: idempotent || transactionalId !== undefined,
+    ...metadataAge(command),
     ...(transactionalId === undefined ? {} : { transactionalId, maxInFlightRequests: 1 }),
   })
   await producer.connect()
@@ -78,6 +83,7 @@ async function consume(command, emit) {
     heartbeatInterval: Math.min(1000, sessionMs / 3),
     readUncommitted: command.isolation !== 'read_committed',
     maxWaitTimeInMs: 500,
+    ...metadataAge(command),
   })
   const finished = new Promise((resolve) => (command.onStop = resolve))
   const position = new Map()

@@ -17,7 +17,7 @@ async function produce(command, emit) {
     ...(transactionalId === undefined ? {} : { transactionalId }),
     serializers: { key: stringSerializers.key, headerKey: stringSerializers.headerKey },
     autocreateTopics: false,
-    metadataMaxAge: 5000,
+    metadataMaxAge: command.metadataMs ?? 5000,
   })
   const send = async (via, batch, transaction) => {
     emitSent(command, emit, batch, transaction)
@@ -79,6 +79,7 @@ async function consume(command, emit) {
     autocommit: commit === 'auto' ? 1000 : false,
     isolationLevel: command.isolation === 'read_committed' ? 1 : 0,
     maxWaitTime: 500,
+    ...(command.metadataMs === undefined ? {} : { metadataMaxAge: command.metadataMs }),
     // A fetch that is larger than this is answered with its first batch only.
     maxBytes: 8 << 20,
     highWaterMark: 1024,

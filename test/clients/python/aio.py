@@ -18,6 +18,7 @@ def settings(command, **more):
     return {
         "bootstrap_servers": command["bootstrap"],
         "client_id": command.get("clientId", "matrix-aiokafka"),
+        **({"metadata_max_age_ms": command["metadataMs"]} if "metadataMs" in command else {}),
         **more,
     }
 

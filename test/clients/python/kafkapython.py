@@ -16,6 +16,7 @@ def settings(command, **more):
     return {
         "bootstrap_servers": command["bootstrap"].split(","),
         "client_id": command.get("clientId", "matrix-kafka-python"),
+        **({"metadata_max_age_ms": command["metadataMs"]} if "metadataMs" in command else {}),
         **more,
     }
 

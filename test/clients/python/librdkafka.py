@@ -22,6 +22,7 @@ def settings(command, **more):
         "bootstrap.servers": command["bootstrap"],
         "client.id": command.get("clientId", "matrix-librdkafka"),
         "log_level": 2,
+        **({"topic.metadata.refresh.interval.ms": command["metadataMs"]} if "metadataMs" in command else {}),
         **more,
     }
 

@@ -25,7 +25,11 @@ func base(c *program.Command) []kgo.Opt {
 	if id == "" {
 		id = "matrix-franz-go"
 	}
-	return []kgo.Opt{kgo.SeedBrokers(c.Brokers()...), kgo.ClientID(id), kgo.MetadataMinAge(250 * time.Millisecond)}
+	opts := []kgo.Opt{kgo.SeedBrokers(c.Brokers()...), kgo.ClientID(id), kgo.MetadataMinAge(250 * time.Millisecond)}
+	if c.MetadataMs != nil {
+		opts = append(opts, kgo.MetadataMaxAge(time.Duration(*c.MetadataMs)*time.Millisecond))
+	}
+	return opts
 }
 
 func code(err error) int {

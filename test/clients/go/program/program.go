@@ -44,6 +44,7 @@ type Command struct {
 	Assignor        string            `json:"assignor"`
 	Protocol        string            `json:"protocol"`
 	SessionMs       *int              `json:"sessionMs"`
+	MetadataMs      *int              `json:"metadataMs"`
 	InstanceID      string            `json:"instanceId"`
 	Op              string            `json:"op"`
 	Configs         map[string]string `json:"configs"`

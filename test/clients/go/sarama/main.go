@@ -24,6 +24,9 @@ func base(c *program.Command) *sarama.Config {
 	if c.ClientID != "" {
 		config.ClientID = c.ClientID
 	}
+	if c.MetadataMs != nil {
+		config.Metadata.RefreshFrequency = time.Duration(*c.MetadataMs) * time.Millisecond
+	}
 	return config
 }
 
