@@ -1,8 +1,10 @@
 /**
  * Per key, first deliveries ascend: in one partition by offset, of one producer by sequence, and across producers
  * wherever one record was acknowledged before the other was sent. Re-deliveries are another rule's business, so only
- * the first delivery of each record to a group counts. A run under `order: producer` is judged per (producer, key).
+ * the first delivery of each record to a group counts, and what a member hands out that the group has given up is no
+ * delivery to the group. A run under `order: producer` is judged per (producer, key).
  */
+import { GivenUp } from '../given-up.ts'
 import type { DeliveredEvent } from '../history.ts'
 import type { Entry, Index } from '../run-index.ts'
 import { Grid, type Report, type Rule } from '../rule.ts'
@@ -22,10 +24,12 @@ export const keyOrder: Rule = {
     const byPartition = new Map<number, Grid<Latest>>()
     const byProducer = new Map<number, Grid<Latest>>()
     const bySent = new Grid(none)
+    const givenUp = new GivenUp(index)
     return {
       see(entry) {
         const { event, group, key, partition, origin } = entry
-        if (event.event !== 'delivered' || key < 0) return
+        givenUp.see(entry)
+        if (event.event !== 'delivered' || key < 0 || givenUp.has(entry)) return
         const before = seen.at(group, key)
         if (before.has(origin)) return
         before.add(origin)

@@ -4,6 +4,7 @@
  * A run under `order: producer` is judged per (producer, key).
  */
 import type { DeliveredEvent, HistoryEvent } from '../history.ts'
+import { GivenUp } from '../given-up.ts'
 import { assignedPartitions, type Entry, type Index } from '../run-index.ts'
 import { Grid, type Report, type Rule } from '../rule.ts'
 
@@ -36,34 +37,29 @@ class KeyHolders {
   readonly #byPlace = new Grid<Map<number, Open>>(() => new Map())
   readonly #keyIds = new Grid(() => ({ id: -1 }))
   #nextKey = 0
-  /** (member, partition) → the group gave it to somebody else, whether or not the member knows: it is no live one there. */
-  readonly #lost = new Grid(() => false)
+  readonly #givenUp: GivenUp
   readonly #suspicions: Suspicion[] = []
   readonly #groups = new Map<number, number>()
 
   constructor(index: Index, report: Report) {
     this.#index = index
     this.#report = report
+    this.#givenUp = new GivenUp(index)
   }
 
   see(entry: Entry): void {
     const { event, client, partition } = entry
+    this.#givenUp.see(entry)
     switch (event.event) {
       case 'delivered':
-        if (entry.key >= 0 && this.#lost.peek(client, partition) !== true) this.#deliver(entry, event)
+        if (entry.key >= 0 && !this.#givenUp.has(entry)) this.#deliver(entry, event)
         break
       case 'done':
         this.#release(client, partition, event.offset, event.at)
         break
-      case 'assigned':
-        for (const p of assignedPartitions(this.#index, event)) this.#lost.set(client, p, false)
-        break
       case 'revoked':
       case 'lost':
-        for (const p of assignedPartitions(this.#index, event)) {
-          this.#releaseAll(client, p, event.at)
-          this.#lost.set(client, p, event.event === 'lost')
-        }
+        for (const p of assignedPartitions(this.#index, event)) this.#releaseAll(client, p, event.at)
         break
       case 'closed':
       case 'crashed':

@@ -42,6 +42,8 @@ export interface Owned {
   partition: number
   /** Next offset to fetch; −1 until it is known. */
   position: number
+  /** Where the group stands was read, so that a position not known is to be asked of the log. */
+  begun: boolean
   epoch: number
   /** Raised whenever an answer that is under way must not count. */
   version: number
@@ -82,16 +84,17 @@ export class ModelConsumer {
   async start(): Promise<void> {
     await this.view.refresh([this.options.topic])
     if (!this.options.alone) return
-    for (let p = 0; p < this.view.count(this.options.topic); p++) this.own(p, -1)
+    for (let p = 0; p < this.view.count(this.options.topic); p++) this.own(p, true)
     this.sayHands('assigned', Array.from(this.owned.keys()))
     await this.findStarts()
   }
 
-  /** Takes a partition over, to be read from `position` (−1: from its beginning). */
-  own(partition: number, position: number): void {
+  /** Takes a partition over; not `begun`: to be read from where the group stands, once that is known. */
+  own(partition: number, begun: boolean): void {
     this.owned.set(partition, {
       partition,
-      position,
+      position: -1,
+      begun,
       epoch: -1,
       version: 0,
       buffered: 0,
@@ -99,7 +102,7 @@ export class ModelConsumer {
       frozen: false,
       done: -1,
       consumed: -1,
-      committed: position,
+      committed: -1,
     })
   }
 
@@ -134,10 +137,10 @@ export class ModelConsumer {
     this.pump()
   }
 
-  /** Asks for the beginning of every owned partition whose position is not known, until all have one. */
+  /** Asks for the beginning of every begun partition whose position is not known, until all have one. */
   async findStarts(): Promise<void> {
     for (;;) {
-      const missing = Array.from(this.owned.values()).filter((o) => o.position < 0)
+      const missing = Array.from(this.owned.values()).filter((o) => o.begun && o.position < 0)
       if (missing.length === 0 || this.closed) break
       for (const owned of missing) {
         const start = await this.#startOf(owned.partition)

@@ -43,8 +43,7 @@ export class Membership {
       const ending = await this.#generation()
       if (ending === 'closed') return
       if (ending === 'lost') await this.#loseAll()
-      else if (ending === 'rebalance' && !this.#isCooperative)
-        await this.#giveUp(Array.from(this.#consumer.owned.keys()))
+      else if (!this.#isCooperative) await this.#giveUp(Array.from(this.#consumer.owned.keys()))
       if (ending === 'moved') await this.#sleep()
     }
   }
@@ -161,9 +160,11 @@ export class Membership {
     const gone = Array.from(consumer.owned.keys()).filter((p) => !partitions.includes(p))
     if (gone.length > 0) await this.#giveUp(gone)
     const added = partitions.filter((p) => !consumer.owned.has(p))
-    for (const partition of added) consumer.own(partition, -1)
+    for (const partition of added) consumer.own(partition, false)
     consumer.sayHands('assigned', added)
-    if (added.length > 0) await this.#readCommitted(added)
+    // Also what an earlier generation ended too soon for.
+    const waiting = Array.from(consumer.owned.values()).filter((o) => !o.begun)
+    if (waiting.length > 0) await this.#readCommitted(waiting.map((o) => o.partition))
     return this.#isCooperative && gone.length > 0
   }
 
@@ -194,7 +195,9 @@ export class Membership {
   }
 
   #begin(owned: Owned | undefined, committed: number): void {
-    if (owned === undefined || committed < 0) return
+    if (owned === undefined) return
+    owned.begun = true
+    if (committed < 0) return
     owned.position = committed
     owned.committed = committed
   }

@@ -54,6 +54,21 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
       .took('m', 'a2', 'a1'),
     {},
   ],
+  [
+    'order: the group gave the member up, and it hands out what it had buffered',
+    story().wrote('a1', 0, 0).wrote('a2', 0, 1).lost('m', 0).assigned('n', 0).took('n', 'a2').took('m', 'a1'),
+    {},
+  ],
+  [
+    'order: given up in another partition',
+    story().wrote('a1', 0, 0).wrote('a2', 0, 1).lost('m', 1).assigned('n', 0).took('n', 'a2').took('m', 'a1'),
+    { 'key-order': 3 },
+  ],
+  [
+    'order: given up, and back',
+    story().wrote('a1', 0, 0).wrote('a2', 0, 1).lost('m', 0).took('n', 'a2').assigned('m', 0).took('m', 'a1'),
+    { 'key-order': 3 },
+  ],
 
   // nothing-lost
   ['lost: never delivered', clean().wrote('z9', 0, 9).drained(), { 'nothing-lost': 1 }],
@@ -276,6 +291,26 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
     'identity: the log was cut and written again',
     story().wrote('a1', 0, 0).log('truncated', 0, 0).tookAt('m', 'b2', 0, 0),
     {},
+  ],
+  [
+    'identity: the acknowledgement of an overwritten record comes late',
+    story().sent('a1').log('truncated', 0, 0).acknowledged('a1', 0, 0).wrote('b2', 0, 0).took('m', 'b2'),
+    {},
+  ],
+  [
+    'identity: an overwritten record was still buffered',
+    story().wrote('a1', 0, 0).log('truncated', 0, 0).wrote('b2', 0, 0).took('m', 'b2').took('n', 'a1'),
+    {},
+  ],
+  [
+    'identity: both were sent after the log was cut',
+    story().log('truncated', 0, 0).wrote('a1', 0, 0).wrote('b2', 0, 0),
+    { identity: 1 },
+  ],
+  [
+    'identity: the log was cut above the place',
+    story().sent('a1').log('truncated', 0, 1).acknowledged('a1', 0, 0).wrote('b2', 0, 0),
+    { identity: 1 },
   ],
 
   // aborted-unseen

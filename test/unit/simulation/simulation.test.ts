@@ -28,6 +28,22 @@ for (const scenario of scenarios) {
   })
 }
 
+test('a member whose committed offsets were lost on the way asks for them again in its next generation', async () => {
+  const steady = { family: 'java-cooperative', assignor: 'cooperative-sticky', maxWorkMs: 0 } as const
+  const consumers = [
+    { ...steady, name: 'c0', startMs: 0 },
+    { ...steady, name: 'c1', startMs: 4_000 },
+  ]
+  const drawn = drawPlan(FIRST_SEED, 'plain')
+  const { editFromMs: _, ...rest } = drawn
+  const cut = { atMs: 3_900, kind: 'cut-answer', apiKey: 9, afterBytes: 0 } as const
+  const producers = drawn.producers.slice(0, 1).map((p) => ({ ...p, transactional: false, records: 50, gapMs: 300 }))
+  const plan = { ...rest, proxies: 1, nodes: 1, partitions: 2, producers, consumers, gates: [], faults: [cut] }
+  const { failures, counts } = await runPlan(plan)
+  assert.deepEqual(failures, {})
+  assert.equal(counts.get('answers.cut-answer'), 1)
+})
+
 for (const sabotage of sabotages) {
   const { name, about, scenario } = sabotage
   test(`found: ${name}: ${about}`, async () => {
