@@ -18,15 +18,25 @@ const durationFix = 'write a duration such as 500ms, 10s or 2m (a plain number c
 const sizeFix = 'write a size such as 64KiB or 100MiB (a plain number counts bytes)'
 const hostPortFix = 'write host:port, for example kafka-1:9092 (IPv6: [::1]:9092)'
 
+function toDuration(value: string | number, minMs: number, context: Context): number {
+  const parsed = parseDuration(value)
+  if (parsed === undefined) return refuse(context, `is not a duration: ${JSON.stringify(value)}`, durationFix)
+  if (parsed < minMs) return refuse(context, `is too short: ${value}`, `write at least ${minMs}ms`)
+  if (parsed > 2 ** 31 - 1) return refuse(context, `is too long: ${value}`, 'write at most 24d')
+  return parsed
+}
+
 /** A duration in milliseconds, at most 2³¹ − 1 (longer timers overflow in Node). */
 export const duration = (minMs = 0) =>
-  z.union([z.string(), z.number()], wrongType(durationFix)).transform((value, context) => {
-    const parsed = parseDuration(value)
-    if (parsed === undefined) return refuse(context, `is not a duration: ${JSON.stringify(value)}`, durationFix)
-    if (parsed < minMs) return refuse(context, `is too short: ${value}`, `write at least ${minMs}ms`)
-    if (parsed > 2 ** 31 - 1) return refuse(context, `is too long: ${value}`, 'write at most 24d')
-    return parsed
-  })
+  z
+    .union([z.string(), z.number()], wrongType(durationFix))
+    .transform((value, context) => toDuration(value, minMs, context))
+
+/** A duration in milliseconds, or undefined for `never`. */
+export const durationOrNever = (minMs = 0) =>
+  z
+    .union([z.string(), z.number()], wrongType(`${durationFix}, or never`))
+    .transform((value, context) => (value === 'never' ? undefined : toDuration(value, minMs, context)))
 
 /** A size in bytes within [min, max]. */
 export const size = (min: number, max: number) =>

@@ -1,6 +1,11 @@
-/** `groups.<regex>.ranges`: which buckets of the key hash a consumer has, as intervals of 16-bit hexadecimal numbers. */
+/**
+ * `groups.<regex>`: `ranges`, which buckets of the key hash a consumer has, as intervals of 16-bit hexadecimal numbers,
+ * and `gate`, when the gates of layouts open for a group that never commits.
+ */
 import { z } from 'zod'
 import { refuse } from './fields.ts'
+import { gate, type GatePolicy } from './layouts.ts'
+import { toPattern } from './patterns.ts'
 
 type Context = z.core.$RefinementCtx
 
@@ -35,6 +40,11 @@ const rule = z.strictObject({
 const group = z
   .strictObject({
     ranges: z.array(rule).prefault([]).describe('Consumers that get only the records whose keys are in their buckets.'),
+    gate: gate()
+      .optional()
+      .describe(
+        'When records that wait after a change of a topic’s partitions are delivered to a group that never commits. block: never; position: when its fetches have passed; after 30s: so long after it met them.',
+      ),
   })
   .superRefine(({ ranges }, context) => {
     const taken: (KeyRange & { clientId: string })[] = []
@@ -58,13 +68,15 @@ function hex({ first, last }: KeyRange): string {
 export interface GroupConfig {
   readonly group: RegExp
   readonly ranges: readonly { readonly clientId: string; readonly ranges: readonly KeyRange[] }[]
+  /** A number: milliseconds. undefined: a later entry, or `block`. */
+  readonly gate: GatePolicy | undefined
 }
 
 export const groups = () =>
   z.record(z.string(), group).transform((entries, context): readonly GroupConfig[] => {
     const clientIds = new Set<string>()
-    return Object.entries(entries).flatMap(([name, { ranges }]) => {
-      const pattern = toPattern(name, context)
+    return Object.entries(entries).flatMap(([name, { ranges, gate: policy }]) => {
+      const pattern = toPattern(name, 'group id', context)
       ranges.forEach(({ clientId }, index) => {
         const path = [name, 'ranges', index, 'clientId']
         if (clientIds.has(clientId))
@@ -73,20 +85,12 @@ export const groups = () =>
       })
       return pattern === undefined
         ? []
-        : [{ group: pattern, ranges: ranges.map(({ clientId, keys: own }) => ({ clientId, ranges: own })) }]
+        : [
+            {
+              group: pattern,
+              gate: policy,
+              ranges: ranges.map(({ clientId, keys: own }) => ({ clientId, ranges: own })),
+            },
+          ]
     })
   })
-
-function toPattern(name: string, context: Context): RegExp | undefined {
-  try {
-    return new RegExp(`^(?:${name})$`)
-  } catch (error) {
-    refuse(
-      context,
-      `is not a regular expression: ${(error as Error).message}`,
-      'write a group id, or escape its dots',
-      [name],
-    )
-    return undefined
-  }
-}

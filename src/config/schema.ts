@@ -1,12 +1,13 @@
 /**
  * Every setting of Headgate: its name, kind, default and description. The editor schema, config/full.yaml, the table in
  * docs/configuration.md, the environment variables and `headgate config` are all made from this file.
- * A key is accepted only if something acts on it. Later parts add `topics` (a map of regex → settings) here.
+ * A key is accepted only if something acts on it.
  */
 import { z } from 'zod'
 import { formatHostPort, isWildcard } from './address.ts'
 import { count, dialMap, duration, host, hostPort, hostPorts, nodeIds, port, refuse, size } from './fields.ts'
 import { groups } from './key-ranges.ts'
+import { topics } from './layouts.ts'
 
 const int32Max = 2 ** 31 - 1
 const defaultBasePort = 19_093
@@ -181,10 +182,15 @@ export const configSchema = z
     limits: limits.prefault({}).describe('What one client or broker can make Headgate do at most.'),
     log: log.prefault({}).describe('The log, on standard output.'),
     shutdown: shutdown.prefault({}).describe('What happens after SIGTERM.'),
+    topics: topics()
+      .prefault({})
+      .describe(
+        'What holds for topics: regular expression of the whole name → {layouts: {partitioner, order, sealAfter, goneAfter, late, stateLoss}}, whose partitions may be added and removed in order (docs/layouts.md). The first that matches holds.',
+      ),
     groups: groups()
       .prefault({})
       .describe(
-        'What holds for consumer groups: regular expression of the whole group id → {ranges: [{clientId, keys}]}, the buckets of the key hash that a consumer gets (docs/key-ranges.md). Its commits are refused.',
+        'What holds for consumer groups: regular expression of the whole group id → {ranges: [{clientId, keys}], gate}: the buckets of the key hash that a consumer gets (docs/key-ranges.md; its commits are refused), and block, position or after 30s for groups that never commit (docs/layouts.md).',
       ),
   })
   .superRefine(checkPorts)
