@@ -10,11 +10,14 @@ export interface ProduceRequest {
   onAnswer: (request: ProduceRequest) => void
 }
 
+/** What the proxy can tell of its client: an idempotent producer asks for its id before anything else. */
+export type Role = 'consumer' | 'producer' | 'idempotent producer'
+
 export class Connection {
   readonly proxy: Proxy
   readonly client: string
   readonly broker: number
-  readonly isProducer: boolean
+  readonly role: Role
   readonly upstream: Link
   readonly downstream: Link
   /** Drawn once: whether what is on its way to the broker when the connection dies still arrives. */
@@ -27,11 +30,11 @@ export class Connection {
   readonly #toClient: Link
   readonly #onClose: () => void
 
-  constructor(world: World, proxy: Proxy, client: string, broker: number, isProducer: boolean, onClose: () => void) {
+  constructor(world: World, proxy: Proxy, client: string, broker: number, role: Role, onClose: () => void) {
     this.proxy = proxy
     this.client = client
     this.broker = broker
-    this.isProducer = isProducer
+    this.role = role
     this.#onClose = onClose
     this.upstream = new Link(world)
     this.downstream = new Link(world)
@@ -40,6 +43,10 @@ export class Connection {
     this.lastGetThrough = world.random.chance(0.5)
     proxy.sockets.add(this)
     this.#toProxy.send(() => proxy.receive(() => proxy.opened(this)))
+  }
+
+  get isProducer(): boolean {
+    return this.role !== 'consumer'
   }
 
   /** Client to proxy. */

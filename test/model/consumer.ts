@@ -173,7 +173,7 @@ export class Member {
       this.#proxy,
       this.#name,
       this.#world.random.int(0, brokers - 1),
-      false,
+      'consumer',
       onClose,
     )
     return this.#connection

@@ -246,7 +246,8 @@ export class Producer {
     if (Math.max(this.#awayUntil, this.#reconnectAt.get(broker) ?? 0) > world.now) return undefined
     this.#proxy = this.#model.pickProxy(this.#proxy)
     if (this.#proxy === undefined) return undefined
-    const connection = new Connection(world, this.#proxy, this.name, broker, true, () => this.#lost(broker))
+    const role = this.plan.family.idempotent ? 'idempotent producer' : 'producer'
+    const connection = new Connection(world, this.#proxy, this.name, broker, role, () => this.#lost(broker))
     this.#connections.set(broker, connection)
     return connection
   }

@@ -129,6 +129,10 @@ export class Proxy {
     this.connections.add(connection)
     if (connection.isProducer)
       this.#toGuard({ type: 'connected', instance: connection.client, connection: String(connection.broker) })
+    if (connection.role === 'idempotent producer') {
+      this.#toGuard({ type: 'writer', instance: connection.client, wrote: false })
+      this.model.world.noteWriter(connection.client)
+    }
   }
 
   /** The client's or the broker's side is gone: what was unanswered is lost with it. */
@@ -152,6 +156,7 @@ export class Proxy {
   }
 
   produce(connection: Connection, request: ProduceRequest): void {
+    this.model.world.noteWriter(connection.client)
     request.batches.forEach((batch, index) => {
       const id = `${this.id}#${this.#ids++}`
       this.#batches.set(id, { batch, connection, request, index })
@@ -243,13 +248,14 @@ export class Proxy {
     }
   }
 
-  /** A seal that was waited for as the rules say leaves nothing to count: only giving somebody up does. */
+  /** A seal that was waited for as the rules say leaves nothing to count: only giving somebody up does, or a producer that no proxy could tell from another client before its first Produce. */
   #askForCause(reason: CountReason, batch: Batch): void {
     if (reason !== 'late after the seal' && reason !== 'late above the boundary') return
     const { world } = this.model
     const seals = this.view?.topic.layouts.flatMap((layout) => (layout.seal === undefined ? [] : [layout.seal])) ?? []
-    const isGivenUp = seals.some((seal) => seal.forced || seal.gaveUp.length > 0)
-    if (!isGivenUp)
+    const knownMs = world.writers.get(batch.instance) ?? Infinity
+    const isExpected = seals.some((seal) => seal.forced || seal.gaveUp.length > 0 || seal.atMs < knownMs)
+    if (!isExpected)
       world.needless.push(`${this.id} at ${world.now.toFixed(0)}: ${reason}: ${batch.mark} in ${batch.partition}`)
   }
 

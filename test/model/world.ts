@@ -19,6 +19,8 @@ export class World {
   readonly mutation: Mutation | undefined
   /** Counted although nobody had been given up. */
   readonly needless: string[] = []
+  /** Producer → when some proxy could first tell that it is one. */
+  readonly writers = new Map<string, number>()
   readonly trace: string[] = []
   readonly isTracing: boolean
   now = 0
@@ -49,6 +51,10 @@ export class World {
     const set = this.excused.get(producer) ?? new Set()
     for (const key of keys) set.add(key)
     this.excused.set(producer, set)
+  }
+
+  noteWriter(instance: string): void {
+    if (!this.writers.has(instance)) this.writers.set(instance, this.now)
   }
 
   after(delayMs: number, run: () => void): void {

@@ -33,6 +33,8 @@ export interface Ledger {
   readonly knownEpoch: number
   readonly connections: number
   readonly wrote: boolean
+  /** Known to be a producer, before any batch of it was seen here. */
+  readonly isWriter: boolean
   /** First showing of each epoch, on the instance's clock. */
   readonly shown: readonly { epoch: number; atMs: number }[]
   /** Epochs shown since its first connection of now: all is forgotten with the last one. */
@@ -56,6 +58,7 @@ export type LedgerEvent =
   | { type: 'stopped'; reason: string }
   | { type: 'resumed'; reason: string }
   | { type: 'shown'; epoch: number }
+  | { type: 'writer'; wrote: boolean }
   | { type: 'arrived'; mark: string; age: number }
   | { type: 'forwarded'; id: string; mark: string; age: number }
   | { type: 'answered'; id: string }
@@ -69,6 +72,7 @@ export function newLedger(instance: string, knownEpoch: number): Ledger {
     knownEpoch,
     connections: 0,
     wrote: false,
+    isWriter: false,
     shown: [],
     shownNow: [],
     unanswered: [],
@@ -105,6 +109,9 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
       return resume(ledger, event.reason, event.atMs)
     case 'shown':
       return show(ledger, event.epoch, now)
+    case 'writer':
+      if (ledger.isWriter && (ledger.wrote || !event.wrote)) return ledger
+      return { ...ledger, isWriter: true, wrote: ledger.wrote || event.wrote }
     case 'arrived':
       return touch({ ...ledger, wrote: true, owed: ledger.owed.filter((o) => o.mark !== event.mark) }, event.age, now)
     case 'forwarded': {
@@ -127,7 +134,7 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
 
 /** Whether no batch older than `epoch` can come from it any more; `atMs` is real time. */
 export function isClean(ledger: Ledger, epoch: number, atMs: number, times: LayoutTimes): boolean {
-  if (!ledger.wrote) return true
+  if (!mayHoldOlder(ledger, epoch)) return true
   const owes = owesOlder(ledger, epoch, atMs, times)
   if (ledger.goneSinceMs !== undefined) {
     if (atMs - ledger.goneSinceMs >= times.goneAfterMs) return true
@@ -137,6 +144,11 @@ export function isClean(ledger: Ledger, epoch: number, atMs: number, times: Layo
   const shownMs = Math.min(...ledger.shown.filter((showing) => showing.epoch >= epoch).map((showing) => showing.atMs))
   if (!Number.isFinite(shownMs) || owes || hasUnansweredOlder(ledger, epoch)) return false
   return clockOf(ledger, atMs) - Math.max(shownMs, lastOlder(ledger, epoch)) >= times.quietMs
+}
+
+/** It wrote here, or is a producer that was shown an older layout and may have placed records by it already. */
+function mayHoldOlder(ledger: Ledger, epoch: number): boolean {
+  return ledger.wrote || (ledger.isWriter && ledger.shown.some((showing) => showing.epoch < epoch))
 }
 
 export function hasUnansweredOlder(ledger: Ledger, epoch: number): boolean {

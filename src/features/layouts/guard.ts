@@ -28,6 +28,12 @@ export type GuardEvent =
   | { type: 'lost'; instance: string; connection: string }
   /** A Metadata answer with this layout was written to the instance. */
   | { type: 'shown'; instance: string; epoch: number }
+  /**
+   * It is known to be a producer before a batch of it is looked at. `wrote`: it sent Produce for this topic while the
+   * topic was at rest. Else it asked for a producer id (InitProducerId) and for this topic's Metadata by name: it may
+   * have placed records by whatever count it was shown.
+   */
+  | { type: 'writer'; instance: string; wrote: boolean }
   | { type: 'batch'; batch: Batch }
   /** Acknowledged; `end` is the offset after its last record. `lapsed`: the lease did not hold any more. */
   | { type: 'answered'; id: string; end: number; lapsed: boolean }
@@ -56,6 +62,7 @@ function handle(turn: Turn, event: GuardEvent): void {
     case 'lost':
       return note(turn, event.instance, { ...event, boundMs: state.times.comeBackMs })
     case 'shown':
+    case 'writer':
       return note(turn, event.instance, event)
     case 'batch':
       return arrive(turn, event.batch)

@@ -1,5 +1,5 @@
 /**
- * The vote of one proxy on a change: "whoever wrote through me under an older layout is clean". It is taken back as
+ * The vote of one proxy on a change: "whoever wrote through me under an older layout, or may, is clean". It is taken back as
  * soon as that stops being true, and a late batch that comes while a vote stands, or may be on its way, waits until the
  * withdrawal was read back: then no seal rests on the vote, or the seal came first and the batch is counted.
  * Ballots ascend so that a vote which arrives in the log after its own withdrawal is void.
@@ -54,7 +54,9 @@ function castVote(turn: Turn, view: View, layout: Layout): void {
     : Math.max(ballots[epoch] ?? 0, layout.withdrawn[proxy] ?? 0) + 1
   if (hasPendingWithdrawal(turn, layout)) return
   turn.state.ballots = { ...ballots, [epoch]: ballot }
-  const instances = [...ledgers.values()].filter((ledger) => ledger.wrote).map((ledger) => ledger.instance)
+  const instances = [...ledgers.values()]
+    .filter((ledger) => ledger.wrote || ledger.isWriter)
+    .map((ledger) => ledger.instance)
   const { topicId } = view.topic
   const record = { kind: 'vote', proxy, topicId, epoch, ballot, instances, ends: oldEnds(view, layout, ends) } as const
   appendOnce(turn, `vote ${epoch} ${ballot}`, record)

@@ -31,6 +31,22 @@ void test('never shown: never clean; never wrote: nothing to wait for', () => {
   assert.equal(isClean(after(connected), 1, 0, times), true)
 })
 
+void test('a producer that was shown the old count may have placed records by it, before it wrote anything', () => {
+  const writer = { type: 'writer', wrote: false, atMs: 0 } as const
+  assert.equal(isClean(after(connected, writer), 1, 0, times), true)
+  const old = after(connected, writer, { type: 'shown', epoch: 0, atMs: 0 })
+  assert.equal(isClean(old, 1, 60_000, times), false)
+  const refreshed = reduceLedger(old, { type: 'shown', epoch: 1, atMs: 60_000 })
+  assert.equal(isClean(refreshed, 1, 62_999, times), false)
+  assert.equal(isClean(refreshed, 1, 63_000, times), true)
+  const consumer = after(connected, { type: 'shown', epoch: 0, atMs: 0 })
+  assert.equal(isClean(consumer, 1, 0, times), true)
+})
+
+void test('one that wrote while its batches were not looked at is waited for like one that was seen to', () => {
+  assert.equal(isClean(after(connected, { type: 'writer', wrote: true, atMs: 0 }), 1, 60_000, times), false)
+})
+
 void test('an unanswered old batch keeps it unclean, and the quiet begins with its answer', () => {
   const flying = after(connected, wrote, shown, { type: 'forwarded', id: 'x', mark: 'm', age: 0, atMs: 1000 })
   assert.equal(isClean(flying, 1, 60_000, times), false)
