@@ -64,7 +64,7 @@ export interface Handler {
   onRequest?(exchange: Exchange): Verdict
   /** In reverse order of the handlers. */
   onResponse?(exchange: Exchange): Verdict
-  /** For a response of depth `scan` that streams; undefined: it passes unseen. */
-  scanner?(exchange: Exchange): Scanner | undefined
+  /** For a response that streams. undefined: it passes unseen; an answer: that goes to the client in its place. */
+  scanner?(exchange: Exchange): Scanner | Answer | undefined
   onClose?(connection: Connection): void
 }

@@ -78,7 +78,15 @@ export class ResponseSide implements SocketHandler, FrameSink {
     if (exchange.abandoned) return this.stream(exchange, head, total)
     if (responseDepth === 'full' && mayGather) return 'gather'
     if (responseDepth === 'full') return this.tooLong(exchange, total) ? 'stop' : this.stream(exchange, head, total)
-    for (const handler of response) this.scanner ??= handler.scanner?.(exchange)
+    for (const handler of response) {
+      const found = handler.scanner?.(exchange)
+      if (found === undefined) continue
+      if ('kind' in found) {
+        exchange.abandoned = true
+        connection.reply(exchange, found.frame)
+      } else this.scanner = found
+      break
+    }
     return this.stream(exchange, head, total)
   }
 

@@ -1,5 +1,6 @@
 /** Where batches end, and in which leader epoch: what is remembered of records that were looked through. Pure. */
 import { entryEnd, lastOffsetOf, leaderEpochOf } from '../../records/batch.ts'
+import { RecordsError } from '../../records/errors.ts'
 
 /**
  * The leader epoch of the last batch that lies below `offset` as a whole; undefined if there is none.
@@ -14,6 +15,24 @@ export function epochBefore(records: Buffer, offset: number): number | undefined
     at = end
   }
   return epoch
+}
+
+/**
+ * How many bytes of `records` are whole batches that lie below `offset` as a whole, from the first on; counting ends where
+ * a batch is damaged.
+ */
+export function bytesBelow(records: Buffer, offset: number): number {
+  let at = 0
+  try {
+    while (at < records.length) {
+      const end = entryEnd(records, at)
+      if (end < 0 || lastOffsetOf(records, at) >= offset) return at
+      at = end
+    }
+  } catch (error) {
+    if (!(error instanceof RecordsError)) throw error
+  }
+  return at
 }
 
 /** The end offsets (exclusive) of the batches that end behind `offset`: where a client may go on after these bytes. */

@@ -6,22 +6,29 @@
  * Sessions (KIP-227): an edited Fetch is answered with session id 0, so no client opens one. If editing begins while one
  * is running, its next incremental Fetch is refused once (70), after which every family sends a full one; franz-go keeps
  * naming its old id, so an epoch of 0 or less is a full Fetch whatever the id.
+ *
+ * What passed unopened is asked about once more when its answer arrives: the policies may have changed while it waited at
+ * the broker, and a process that was stopped finds answers in its sockets that it may not deliver any more. Invariant: no
+ * records go to a client that the policies of that moment would withhold.
  */
-import { apiKeys, responseHeaderVersion } from '../../protocol/api-table.ts'
+import { apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
 import { requestBytes } from '../../protocol/encode.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
+import { peekResponseBodyStart } from '../../protocol/peek.ts'
 import type { FetchRequest, FetchResponse } from '../../protocol/generated/01-fetch.ts'
 import { Reader } from '../../protocol/reader.ts'
 import { Writer } from '../../protocol/writer.ts'
 import type { Connection } from '../../pipeline/connection.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
 import { type Frame, frameOf } from '../../pipeline/frame.ts'
-import { type Handler, type Interest, taken, type Verdict } from '../../pipeline/handler.ts'
+import { type Answer, type Handler, type Interest, taken, type Verdict } from '../../pipeline/handler.ts'
 import type { Instance } from '../../pipeline/instance.ts'
 import type { BrokerAddresses } from '../addresses.ts'
+import { frameAnswer } from './answer-frame.ts'
 import { CorruptBatches } from './corrupt-batches.ts'
+import { emptyAnswerTo, fetchRequestIn, withoutRecords } from './early-answer.ts'
 import { FetchRead, UPSTREAM_WAIT_MS } from './fetch-read.ts'
 import { composeViews, type FetchPolicy, type FetchView } from './policy.ts'
 import { SkipPointers } from './skip-pointers.ts'
@@ -39,14 +46,20 @@ export interface FetchEditorOptions {
 
 export class FetchEditor implements Handler {
   readonly name = 'fetch'
-  readonly interests: readonly Interest[] = [{ apiKey: apiKeys.Fetch, side: 'request', depth: 'full' }]
+  readonly interests: readonly Interest[] = [
+    { apiKey: apiKeys.Fetch, side: 'request', depth: 'full' },
+    { apiKey: apiKeys.Fetch, side: 'response', depth: 'header' },
+  ]
   private readonly options: FetchEditorOptions
   /** Per instance and client id: what a client may have depends on both. */
   private readonly pointers = new WeakMap<Instance, Map<string | null, SkipPointers>>()
   private readonly corrupt = new CorruptBatches()
+  /** Wakes Fetches whose partitions all are behind a limit. */
+  private readonly sleepers = new Set<() => void>()
 
   constructor(options: FetchEditorOptions) {
     this.options = options
+    for (const policy of options.policies) policy.onChange?.(() => this.wake())
   }
 
   onRequest(exchange: Exchange): Verdict {
@@ -54,9 +67,12 @@ export class FetchEditor implements Handler {
     const { request, apiVersion, connection } = exchange
     const at = exchange.requestBodyAt()
     const { instance, clientId } = connection
-    if (view === undefined || request === undefined || at < 0 || instance === undefined) return undefined
-    const body = decode(request, at, apiVersion)
-    if (body === undefined || body.replicaId >= 0) return undefined // the broker's business
+    if (request === undefined || at < 0 || instance === undefined) return undefined
+    if (view === undefined && exchange.kept !== undefined) return undefined
+    const body = fetchRequestIn(request, apiVersion)
+    if (body === undefined || isFollower(body)) return undefined // the broker's business
+    exchange.setState(this, body)
+    if (view === undefined) return undefined
     if (apiVersion >= SESSIONS_FROM && body.sessionEpoch > 0) {
       connection.context.meter.error(apiKeys.Fetch, errorCodes.FETCH_SESSION_ID_NOT_FOUND)
       return { kind: 'answer', frame: sessionOver(apiVersion) }
@@ -74,6 +90,34 @@ export class FetchEditor implements Handler {
     }
     void this.run(exchange, read, body, pointers)
     return taken
+  }
+
+  /** The answer to a Fetch that passed; its records are in memory as a whole. */
+  onResponse(exchange: Exchange): Verdict {
+    const body = this.overtaken(exchange)
+    if (body === undefined) return undefined
+    const { response, apiVersion } = exchange
+    if (response === undefined) return empty(emptyAnswerTo(body), apiVersion)
+    const bodyAt = peekResponseBodyStart(apiKeys.Fetch, apiVersion, response.bytes, response.at + 4, endOf(response))
+    const answer = bodyAt < 0 ? undefined : decodeAnswer(response, bodyAt, apiVersion)
+    return empty(answer === undefined ? emptyAnswerTo(body) : withoutRecords(answer), apiVersion)
+  }
+
+  /** The answer to a Fetch that passed begins to stream. */
+  scanner(exchange: Exchange): Answer | undefined {
+    const body = this.overtaken(exchange)
+    return body === undefined ? undefined : empty(emptyAnswerTo(body), exchange.apiVersion)
+  }
+
+  /** The request, if its answer may not go to the client any more as it is. */
+  private overtaken(exchange: Exchange): FetchRequest | undefined {
+    const view = this.view(exchange.connection)
+    if (view === undefined) return undefined
+    const { kept, apiVersion } = exchange
+    const body =
+      exchange.state<FetchRequest>(this) ?? (kept === undefined ? undefined : fetchRequestIn(kept, apiVersion))
+    if (body === undefined || isFollower(body)) return undefined
+    return mayPass(body, view) ? undefined : body
   }
 
   private view(connection: Connection): FetchView | undefined {
@@ -101,8 +145,9 @@ export class FetchEditor implements Handler {
       do {
         const remaining = Math.max(0, deadline - runtime.now())
         const request = read.request(remaining)
-        if (request === undefined) await pause(connection, Math.min(UPSTREAM_WAIT_MS, remaining))
+        if (request === undefined) await this.sleep(connection, Math.min(UPSTREAM_WAIT_MS, remaining))
         else read.ingest(await this.ask(connection, request, apiVersion))
+        read.recheck()
       } while (!read.complete && runtime.now() < deadline && !connection.draining && connection.closed === undefined)
       read.remember(pointers)
       for (const failed of read.failures()) this.corrupt.report(connection, failed)
@@ -114,6 +159,23 @@ export class FetchEditor implements Handler {
         (error as Error).message,
       )
     }
+  }
+
+  /** Waits, or until a limit may have risen. */
+  private sleep(connection: Connection, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.sleepers.delete(done)
+        timer.cancel()
+        resolve()
+      }
+      const timer = connection.context.runtime.timer(ms, done)
+      this.sleepers.add(done)
+    })
+  }
+
+  private wake(): void {
+    for (const done of [...this.sleepers]) done()
   }
 
   private async ask(connection: Connection, request: FetchRequest, version: number): Promise<FetchResponse> {
@@ -136,13 +198,37 @@ export class FetchEditor implements Handler {
   }
 }
 
-function decode(frame: Frame, bodyAt: number, version: number): FetchRequest | undefined {
+/** Whether a Fetch that passed as it is may still be answered so. In a session its partitions are not all named. */
+function mayPass(body: FetchRequest, view: FetchView): boolean {
+  if (body.sessionEpoch > 0) return false
+  return body.topics.every(({ topic, topicId, partitions }) =>
+    partitions.every(({ partition, fetchOffset }) => {
+      const policy = view.partition(topic, topicId, partition, fetchOffset)
+      return policy === undefined || (policy.standby === true && (policy.limit?.() ?? Infinity) === Infinity)
+    }),
+  )
+}
+
+/** A replica of the partition: named in the body until v14, in a tagged field from v15 on. */
+function isFollower({ replicaId, replicaState }: FetchRequest): boolean {
+  return replicaId >= 0 || (replicaState !== null && replicaState.replicaId >= 0)
+}
+
+function decodeAnswer(frame: Frame, bodyAt: number, version: number): FetchResponse | undefined {
   try {
-    return api.decodeRequest(new Reader(frame.bytes, bodyAt, frame.at + frame.total), version)
+    return api.decodeResponse(new Reader(frame.bytes, bodyAt, endOf(frame)), version)
   } catch (error) {
     if (error instanceof ProtocolError) return undefined
     throw error
   }
+}
+
+function empty(answer: Parameters<typeof frameAnswer>[0], version: number): Answer {
+  return { kind: 'answer', frame: frameAnswer(answer, version) }
+}
+
+function endOf(frame: Frame): number {
+  return frame.at + frame.total
 }
 
 /** The same request with session (0, −1); header and correlation id are kept. */
@@ -157,27 +243,4 @@ function withoutSession(request: Frame, bodyAt: number, body: FetchRequest, vers
 
 function sessionOver(version: number): Frame {
   return frameAnswer({ errorCode: errorCodes.FETCH_SESSION_ID_NOT_FOUND, sessionId: 0, responses: [] }, version)
-}
-
-/** The correlation id is filled in when the answer leaves. */
-export function frameAnswer(response: Parameters<typeof api.encodeResponse>[1], version: number): Frame {
-  const writer = new Writer(estimate(response))
-  writer.int32(0)
-  writer.int32(0)
-  if (responseHeaderVersion(apiKeys.Fetch, version) === 1) writer.uvarint(0)
-  api.encodeResponse(writer, response, version)
-  const bytes = writer.finish()
-  bytes.writeInt32BE(bytes.length - 4, 0)
-  return frameOf(bytes)
-}
-
-function estimate(response: Parameters<typeof api.encodeResponse>[1]): number {
-  let bytes = 256
-  for (const topic of response.responses ?? [])
-    for (const partition of topic.partitions ?? []) bytes += 128 + (partition.records?.length ?? 0)
-  return bytes
-}
-
-function pause(connection: Connection, ms: number): Promise<void> {
-  return new Promise((resolve) => void connection.context.runtime.timer(ms, resolve))
 }

@@ -42,7 +42,7 @@ interface Asked {
 }
 
 export class FetchRead {
-  /** Whether any partition has a policy; if none has, the Fetch needs no editing at all. */
+  /** Whether any partition has a policy that is not on standby; if none has, the Fetch needs no editing at all. */
   readonly edited: boolean
   private readonly fetch: FetchRequest
   private readonly topics: readonly TopicRead[]
@@ -66,14 +66,14 @@ export class FetchRead {
         const key = this.keyOf(topic.topic, topic.topicId, request.partition)
         const known = this.byKey.get(key)
         if (known !== undefined) return known.read
-        const policy = view.partition(topic.topic, topic.topicId, request.partition)
+        const policy = view.partition(topic.topic, topic.topicId, request.partition, request.fetchOffset)
         const pointer = policy === undefined ? undefined : pointers.find(key, request.fetchOffset)
         const read = new PartitionRead({ key, request, policy, pointer, isolationLevel, epochs, maxInflatedBytes })
         this.byKey.set(key, { topic, read })
         return read
       }),
     }))
-    this.edited = this.reads().some((read) => read.policy !== undefined)
+    this.edited = this.reads().some(({ policy }) => policy !== undefined && policy.standby !== true)
   }
 
   /**
@@ -108,6 +108,11 @@ export class FetchRead {
     let budget = this.fetch.maxBytes - this.foundBytes()
     for (const topic of response.responses)
       for (const partition of topic.partitions) budget -= this.take(topic.topic, topic.topicId, partition, budget)
+  }
+
+  /** Takes back what was found above a limit of now: to be called before every look at `complete`. */
+  recheck(): void {
+    for (const read of this.reads()) read.recheck()
   }
 
   /** Whether the client is to be answered without waiting for more. */

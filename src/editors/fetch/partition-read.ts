@@ -7,7 +7,7 @@ import type { FetchRequestPartition, FetchResponsePartition } from '../../protoc
 import { AbortedBatches } from '../../records/aborted.ts'
 import type { RecordsError } from '../../records/errors.ts'
 import { type FilteredRecords, filterRecords, type Keep } from '../../records/filter.ts'
-import { batchEndsAfter, epochBefore } from './batch-ends.ts'
+import { batchEndsAfter, bytesBelow, epochBefore } from './batch-ends.ts'
 import type { PartitionPolicy } from './policy.ts'
 import type { SkipPointer } from './skip-pointers.ts'
 
@@ -54,6 +54,8 @@ export class PartitionRead {
   /** Nothing more is read for this Fetch: bytes that pass as they are, or something the client meets with its next one. */
   private done = false
   private refused = false
+  /** What was found are batches as the broker gave them; its list of aborted transactions goes with them. */
+  private untouched = false
 
   constructor(options: ReadOptions) {
     this.options = options
@@ -111,14 +113,31 @@ export class PartitionRead {
     if (!isPlain(response)) return this.meet(response)
     this.answer = { ...response, records: noRecords } // its records would keep the whole answer in memory
     const records = response.records ?? noRecords
-    if (this.policy !== undefined) {
-      if (records.length > 0) this.filter(this.policy, records, response, budget)
-      return
-    }
     if (records.length === 0) return
-    this.slices = [records]
-    this.foundBytes = records.length
-    this.done = true
+    const whole = this.wholeBatches(records)
+    if (whole.length > 0) {
+      this.slices = [whole]
+      this.foundBytes = whole.length
+      this.untouched = true
+      this.done = true
+    } else if (this.policy !== undefined) this.filter(this.policy, records, response, budget)
+  }
+
+  /** Takes back what was found if the limit is below its end by now: the view was older than it may be. */
+  recheck(): void {
+    const limit = this.slices.length === 0 ? Number.POSITIVE_INFINITY : this.limit()
+    if (limit === Number.POSITIVE_INFINITY) return
+    if (this.slices.every((slice) => bytesBelow(slice, limit) === slice.length)) return
+    this.slices = []
+    this.foundBytes = 0
+    this.detached = 0
+    this.survivors = 0
+    this.lastKeptOffset = -1
+    this.batchEnds = []
+    this.untouched = false
+    this.done = false
+    this.position = this.options.pointer?.scanEnd ?? this.request.fetchOffset
+    this.epoch = this.options.pointer?.epoch ?? this.request.lastFetchedEpoch
   }
 
   /**
@@ -136,7 +155,7 @@ export class PartitionRead {
   result(): FetchResponsePartition {
     const answer = this.answer ?? unread(this.request.partition)
     const records = this.slices.length === 1 ? this.slices[0] : Buffer.concat(this.slices)
-    if (this.policy === undefined) return { ...answer, records: records ?? noRecords }
+    if (this.policy === undefined || this.untouched) return { ...answer, records: records ?? noRecords }
     // Aborted records were taken out here, so the client has nothing to leave out.
     const abortedTransactions = this.options.isolationLevel === READ_COMMITTED ? [] : null
     return { ...answer, abortedTransactions, records: records ?? noRecords }
@@ -181,6 +200,17 @@ export class PartitionRead {
 
   private limit(): number {
     return this.policy?.limit?.() ?? Number.POSITIVE_INFINITY
+  }
+
+  /**
+   * The batches that go to the client without being opened: all of them where there is no policy, those below the limit
+   * where every record stays.
+   */
+  private wholeBatches(records: Buffer): Buffer {
+    if (this.policy === undefined) return records
+    if (this.policy.keep !== undefined || this.slices.length > 0) return noRecords
+    const limit = this.limit()
+    return limit === Number.POSITIVE_INFINITY ? records : records.subarray(0, bytesBelow(records, limit))
   }
 
   private filter(policy: PartitionPolicy, records: Buffer, response: FetchResponsePartition, budget: number): void {

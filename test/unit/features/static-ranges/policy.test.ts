@@ -38,7 +38,7 @@ test('a consumer is known by its client id, and by its group if it shows one', (
 
 test('null keys go by offset, and what is delivered and withheld is counted', () => {
   const ranges = new StaticRanges([rule])
-  const policy = ranges.view(connection('left'))?.partition('t', '', 0)
+  const policy = ranges.view(connection('left'))?.partition('t', '', 0, 0)
   const kept = [0, 1, 2, 3].map((offset) =>
     policy?.keep?.({ bytes: Buffer.alloc(0), offset, keyStart: -1, keyEnd: -1, valueStart: -1, valueEnd: -1 }),
   )
