@@ -62,6 +62,11 @@ export interface Handler {
   readonly name: string
   readonly interests: readonly Interest[]
   onRequest?(exchange: Exchange): Verdict
+  /**
+   * A request too long for a chunk has begun; `head` is its first chunk, from the size on. Whether it may stream by
+   * without `onRequest`, which saves gathering it; it does if every handler that asks for requests of its kind says so.
+   */
+  letsStream?(connection: Connection, head: Buffer): boolean
   /** In reverse order of the handlers. */
   onResponse?(exchange: Exchange): Verdict
   /** For a response that streams. undefined: it passes unseen; an answer: that goes to the client in its place. */

@@ -58,6 +58,26 @@ export class OwnRequests {
     })
   }
 
+  /** Sends a request that brokers do not answer: Produce with acks=0. */
+  tell(apiKey: number, apiVersion: number, body: Buffer): void {
+    const { connection } = this
+    const plan = connection.context.plans.find(apiKey, apiVersion)
+    if (connection.closed !== undefined || plan === undefined) return
+    const bytes = requestFrameOf({ apiKey, apiVersion, correlationId: 0, clientId: connection.clientId }, body)
+    const exchange = new Exchange(
+      connection,
+      plan,
+      apiKey,
+      apiVersion,
+      0,
+      bytes.length,
+      connection.context.runtime.now(),
+    )
+    exchange.noReply = true
+    connection.requests.sendOwn(exchange, bytes)
+    connection.settle()
+  }
+
   /** @returns whether the answer was for one of ours */
   deliver(exchange: Exchange, frame: Frame): boolean {
     if (this.waiters.size === 0) return false

@@ -10,6 +10,7 @@ import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { type Frame, own } from './frame.ts'
 import type { Outcome, Verdict } from './handler.ts'
+import type { Plan } from './plan.ts'
 import { recognise } from './stranger.ts'
 
 /** Size, api key, version, correlation id and the length of the client id. */
@@ -113,13 +114,18 @@ export class RequestSide implements SocketHandler, FrameSink {
 
   onLongFrame(head: Buffer, total: number): 'stream' | 'gather' | 'stop' {
     const plan = this.connection.context.plans.find(head.readInt16BE(4), head.readInt16BE(6))
-    if (plan !== undefined && plan.request.length > 0) return 'gather'
+    if (plan !== undefined && !this.mayStream(plan, head)) return 'gather'
     const exchange = this.open(head, 0, head.length, total)
     if (exchange === undefined) return 'stop'
     this.admit(exchange)
     this.send(exchange, head, 0)
     this.streaming = exchange
     return 'stream'
+  }
+
+  /** A long request that somebody asks for is gathered, unless each of them lets this one stream by. */
+  private mayStream(plan: Plan, head: Buffer): boolean {
+    return plan.request.every((handler) => handler.letsStream?.(this.connection, head) === true)
   }
 
   onChunk(chunk: Buffer, length: number, last: boolean): void {

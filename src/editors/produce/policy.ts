@@ -1,9 +1,9 @@
-/** What a feature tells the Produce editor: which batches it wants to see, and what becomes of each. */
-import type { Connection } from '../../pipeline/connection.ts'
+/** What a feature tells the Produce editor: which requests it wants opened, and what becomes of each batch in them. */
+import type { ProduceLane } from './lane.ts'
 
 /** The records of one partition in one Produce request. */
 export interface ProduceBatch {
-  readonly connection: Connection
+  readonly lane: ProduceLane
   /** Empty from Produce v13 on, where the topic id stands for it. */
   readonly topic: string
   readonly topicId: string
@@ -18,12 +18,14 @@ export type BatchVerdict = { kind: 'forward' } | { kind: 'refuse'; errorCode: nu
 
 /** What became of a batch that was forwarded. */
 export type BatchOutcome =
-  /** `end`: offset after its last record; −1 where the broker did not say (acks=0). */
+  /** `end`: offset after its last record; −1 where the broker did not say (acks=0, or a double of an old batch). */
   | { kind: 'acknowledged'; end: number }
   /** Refused by the broker, or its connection was lost: it may be in the log, and may come back. */
   | { kind: 'failed'; errorCode: number }
 
 export interface AdmittedBatch {
+  /** The topic's name, whether or not the request has it. */
+  readonly topic: string
   /** Told once after `forward`. */
   ended(outcome: BatchOutcome): void
   /** The connection was lost while the batch waited. */
@@ -31,10 +33,22 @@ export interface AdmittedBatch {
 }
 
 export interface ProducePolicy {
-  /** Whether requests of this connection must be gathered and opened now; asked for every Produce, so it must be cheap. */
-  watches(connection: Connection): boolean
-  /** A request passes unopened: its first bytes, for features that only note who writes where. */
-  passing?(connection: Connection, version: number, bytes: Buffer, bodyAt: number, end: number): void
-  /** undefined: this batch needs no asking. `decide` is called once, now or later. */
-  admit(batch: ProduceBatch, decide: (verdict: BatchVerdict) => void): AdmittedBatch | undefined
+  /**
+   * Asked for every Produce, so it must be cheap: whether it must be gathered and opened. Its body is
+   * `bytes[bodyAt, end)`, of a long one only the beginning.
+   */
+  opens(lane: ProduceLane, version: number, bytes: Buffer, bodyAt: number, end: number): boolean
+  /**
+   * The batches of one opened request, in its order; undefined in the result: that batch needs no asking. `decide` is
+   * called once for each of the others, now or later.
+   */
+  admit(
+    batches: readonly ProduceBatch[],
+    decide: (index: number, verdict: BatchVerdict) => void,
+  ): readonly (AdmittedBatch | undefined)[]
+  /** A request that passed unopened was answered while somebody waited for it (`ProduceLane.await`), with an error in it. */
+  failedUnopened(lane: ProduceLane): void
+  /** The broker told the client to wait this long before it sends again. */
+  throttled(lane: ProduceLane, ms: number): void
+  closed(lane: ProduceLane): void
 }
