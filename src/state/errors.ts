@@ -1,5 +1,5 @@
 /** Errors of the state log: what another version or another program wrote there is refused, never guessed. */
-export type StateErrorCode = 'HG_STATE_VERSION' | 'HG_STATE_FOREIGN' | 'HG_STATE_INVALID'
+export type StateErrorCode = 'HG_STATE_VERSION' | 'HG_STATE_FOREIGN' | 'HG_STATE_INVALID' | 'HG_STATE_TOPIC'
 
 export class StateError extends Error {
   readonly code: StateErrorCode
