@@ -51,6 +51,8 @@ export interface ProposalRecord extends OfTopic {
   to: number
   order: Order
   gates: GateKind
+  /** Its writer alone creates the partitions: it was told which brokers they are for. */
+  assigned?: boolean
 }
 
 /** The partitions exist and have leaders: proxies stop answering Metadata of the topic and say `ready`. */
@@ -117,6 +119,8 @@ export interface SealedRecord extends OfTopic {
 export interface AnnouncedRecord extends OfTopic {
   kind: 'announced'
   epoch: number
+  /** Shown to living instances too. */
+  live?: boolean
 }
 
 /** Ends of all partitions at the moment when one or more producers changed layout. */

@@ -33,6 +33,7 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   'fleet-snapshot': { below: 'integer', state: 'object' },
   'topic-snapshot': { ...topic, below: 'integer', state: 'object' },
 }
+const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag' }
 const words: Readonly<Record<string, readonly string[]>> = {
   change: ['expand', 'shrink', 'external'],
   order: ['key', 'producer'],
@@ -97,6 +98,10 @@ function checkFields(fields: Record<string, unknown>): void {
       'HG_STATE_VERSION',
       `a record of the state topic is of the unknown kind ${JSON.stringify(fields.kind)}`,
     )
+  }
+  for (const [field, type] of Object.entries(optionalFields)) {
+    if (fields[field] === undefined || hasKind(fields[field], type)) continue
+    throw new StateError('HG_STATE_INVALID', `${kind} record: ${field} must be ${type}`)
   }
   const needed = { proxy: 'text' as Kind, ...fieldsOf[kind as StateRecord['kind']] }
   for (const [field, type] of Object.entries(needed)) {

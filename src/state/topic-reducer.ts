@@ -75,7 +75,20 @@ function applyProposal(topic: TopicState, entry: ProposalEntry, fleet: FleetStat
   if (record.kind === 'proposal') {
     if (record.after !== currentLayout(topic).epoch || !mayPropose(topic, record.to, record.gates)) return topic
     const { change, to, order, gates, proxy } = record
-    return { ...topic, proposal: { id: record.proposal, proxy, at: offset, atMs, change, to, order, gates, ready: {} } }
+    const isAssigned = record.assigned === true ? { isAssigned: true } : {}
+    const proposal = {
+      id: record.proposal,
+      proxy,
+      at: offset,
+      atMs,
+      change,
+      to,
+      order,
+      gates,
+      ready: {},
+      ...isAssigned,
+    }
+    return { ...topic, proposal }
   }
   const proposal = topic.proposal
   if (proposal === undefined || proposal.id !== record.proposal) return topic
@@ -87,7 +100,7 @@ function applyProposal(topic: TopicState, entry: ProposalEntry, fleet: FleetStat
       if (proposal.preparingAt === undefined) return topic
       return { ...topic, proposal: { ...proposal, ready: { ...proposal.ready, [record.proxy]: offset } } }
     case 'aborted':
-      return withoutProposal(topic)
+      return abort(topic, proposal, record.reason, atMs)
     case 'open':
       if (proposal.preparingAt === undefined) return topic
       if (liveAt(fleet, offset).some((proxy) => proposal.ready[proxy] === undefined)) return topic
@@ -102,6 +115,13 @@ export function mayPropose(topic: TopicState, to: number, gates: GateKind): bool
   return topic.layouts.every(
     (layout) => layout.gates === 'cuts' || layout.change === 'met' || layout.seal !== undefined,
   )
+}
+
+function abort(topic: TopicState, { id, change, to }: Proposal, reason: string, atMs: number): TopicState {
+  const aborted = { proposal: id, change, to, reason, atMs }
+  // What somebody else created is noticed again as it was the first time.
+  const attempted = change === 'expand' ? { attempted: Math.max(to, topic.attempted ?? 0) } : {}
+  return { ...withoutProposal(topic), ...attempted, aborted }
 }
 
 function withoutProposal(topic: TopicState): TopicState {
@@ -144,7 +164,7 @@ function applyToLayout(topic: TopicState, entry: LayoutEntry, fleet: FleetState)
 
 function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): Layout {
   const { record, offset, atMs } = entry
-  if (record.kind === 'announced') return layout.announcedAt === undefined ? { ...layout, announcedAt: offset } : layout
+  if (record.kind === 'announced') return announce(layout, record.live === true, offset)
   if (layout.seal !== undefined) return layout
   switch (record.kind) {
     case 'vote': {
@@ -174,6 +194,12 @@ function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): La
       return { ...layout, seal: { at: offset, atMs, boundaries: raised, gaveUp, forced } }
     }
   }
+}
+
+function announce(layout: Layout, live: boolean, offset: number): Layout {
+  const isKnown = layout.announcedAt !== undefined && (!live || layout.isLive === true)
+  if (isKnown) return layout
+  return { ...layout, announcedAt: layout.announcedAt ?? offset, ...(live ? { isLive: true } : {}) }
 }
 
 /** A cut's ends are raised to those of every earlier cut and boundary: else two cuts can wait for each other. */

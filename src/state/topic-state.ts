@@ -41,6 +41,8 @@ export interface Layout {
   seal?: Seal
   /** Shrink: log offset from which new instances are shown this layout. */
   announcedAt?: number
+  /** Shrink: living instances are shown it too, not only those that meet the topic anew. */
+  isLive?: boolean
 }
 
 export interface Proposal {
@@ -55,6 +57,17 @@ export interface Proposal {
   preparingAt?: number
   preparingAtMs?: number
   ready: Record<ProxyId, number>
+  /** Its proxy alone creates the partitions. */
+  isAssigned?: boolean
+}
+
+/** A change that came to nothing. */
+export interface Aborted {
+  proposal: string
+  change: ChangeName
+  to: number
+  reason: string
+  atMs: number
 }
 
 export interface Cut {
@@ -73,6 +86,10 @@ export interface TopicState {
   layouts: Layout[]
   proposal?: Proposal
   cuts: Cut[]
+  /** The last change that was aborted. */
+  aborted?: Aborted
+  /** Highest count that an aborted expansion was for: so many partitions may exist, hidden. */
+  attempted?: number
 }
 
 /** A record at its place in the log. */

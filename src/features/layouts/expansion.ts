@@ -151,9 +151,8 @@ function prepare(turn: Turn, view: View, proposal: Proposal): void {
 }
 
 function open(turn: Turn, view: View, proposal: Proposal): void {
-  const { fleet, topic } = view
-  const live = Object.keys(fleet.members).filter((proxy) => fleet.members[proxy]?.expelledAt === undefined)
-  if (live.some((proxy) => proposal.ready[proxy] === undefined)) return
+  const { topic } = view
+  if (notReady(view, proposal).length > 0) return
   const fresh = range(widestCount(topic), proposal.to)
   // Read after the last `ready`: until then some proxy could still forward to them.
   const what = `starts ${proposal.id} ${Math.max(...Object.values(proposal.ready))}`
@@ -178,7 +177,9 @@ function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
   const isPreparing = proposal.preparingAtMs !== undefined
   const ageMs = turn.atMs - (proposal.preparingAtMs ?? proposal.atMs)
   if (ageMs < (isPreparing ? times.prepareBoundMs : 3 * times.prepareBoundMs)) return
-  const reason = isPreparing ? 'not every proxy was ready in time' : 'the partitions got no leaders in time'
+  const reason = isPreparing
+    ? `these proxies were not ready in time: ${notReady(view, proposal).join(', ')}`
+    : 'the partitions got no leaders in time'
   append(turn, `aborted ${proposal.id}`, {
     kind: 'aborted',
     proxy,
@@ -186,6 +187,12 @@ function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
     proposal: proposal.id,
     reason,
   })
+}
+
+/** Proxies that live and have not said that they are ready. */
+function notReady({ fleet }: View, proposal: Proposal): ProxyId[] {
+  const live = Object.keys(fleet.members).filter((proxy) => fleet.members[proxy]?.expelledAt === undefined)
+  return live.filter((proxy) => proposal.ready[proxy] === undefined)
 }
 
 function announce(turn: Turn, view: View): void {

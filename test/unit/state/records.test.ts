@@ -65,4 +65,5 @@ void test('a field that is missing or of the wrong type is refused', () => {
   }
   refuses({ v: 1, ...(samples[3] as object), gates: 'both' }, 'HG_STATE_INVALID')
   refuses({ v: 1, ...(samples[6] as object), starts: { 3: 0.5 } }, 'HG_STATE_INVALID')
+  refuses({ v: 1, ...(samples[11] as object), live: 'yes' }, 'HG_STATE_INVALID')
 })

@@ -154,3 +154,20 @@ void test('layouts stay open until the seal and the longest Metadata age after i
   assert.deepEqual(openEpochs(log.state, sealedMs + 599, 600), [0, 1])
   assert.deepEqual(openEpochs(log.state, sealedMs + 600, 600), [1])
 })
+
+void test('what was aborted is remembered, with the count that may exist hidden', () => {
+  const log = proposed().add('a', { kind: 'aborted', proposal: 'x', reason: 'slow' })
+  assert.deepEqual(log.state.aborted, { proposal: 'x', change: 'expand', to: 6, reason: 'slow', atMs: 40 })
+  assert.equal(log.state.attempted, 6)
+  log
+    .add('a', { kind: 'proposal', proposal: 'y', after: 0, change: 'external', to: 9, order: 'key', gates: 'seal' })
+    .add('a', { kind: 'aborted', proposal: 'y', reason: 'slow' })
+  assert.deepEqual([log.state.aborted?.to, log.state.attempted], [9, 6])
+})
+
+void test('a shrink that was announced may still be announced live, not the other way round', () => {
+  const log = opened('cuts').add('a', { kind: 'announced', epoch: 1 })
+  assert.deepEqual([log.last?.announcedAt, log.last?.isLive], [8, undefined])
+  log.add('a', { kind: 'announced', epoch: 1, live: true }).add('a', { kind: 'announced', epoch: 1 })
+  assert.deepEqual([log.last?.announcedAt, log.last?.isLive], [8, true])
+})

@@ -122,3 +122,9 @@ void test('what an instance was shown is forgotten with its last connection', ()
   assert.equal(countShown(topic(true), gone).count, 3)
   assert.equal(countShown(topic(true), reduceLedger(gone, { ...connected, atMs: 9 })).count, 3)
 })
+
+void test('a live shrink is shown to living instances too', () => {
+  const [first, second] = topic(true).layouts
+  const live = { layouts: [first, { ...second, isLive: true }] } as unknown as TopicState
+  assert.equal(countShown(live, known(...wide)).count, 3)
+})

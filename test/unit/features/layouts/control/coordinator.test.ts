@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fleet } from './fleet.ts'
+
+const kinds = (fleet: Fleet) =>
+  fleet.shared.entries.map(({ record }) => record?.kind).filter((kind) => kind !== 'register')
+
+test('an expansion goes from the wish to the seal: created, hidden, ready, open, voted, sealed', async () => {
+  const fleet = await Fleet.of(2)
+  const a = fleet.proxy(0)
+  const outcome = await fleet.settled(a.ask('expand', 6))
+  assert.deepEqual(outcome, { kind: 'opened', epoch: 1, count: 6 })
+  assert.equal(fleet.cluster.topics.get('orders')?.partitions.length, 6)
+  await fleet.until(() => a.topic.layouts[1]?.seal !== undefined)
+  assert.deepEqual(kinds(fleet), ['topic', 'proposal', 'preparing', 'ready', 'ready', 'open', 'vote', 'vote', 'sealed'])
+})
+
+test('a wish made at a proxy that does not lead is fulfilled too, and told there', async () => {
+  const fleet = await Fleet.of(3)
+  const follower = fleet.proxies.find(({ state }) => !state.isLeader())
+  assert.ok(follower)
+  assert.deepEqual(await fleet.settled(follower.ask('expand', 6)), { kind: 'opened', epoch: 1, count: 6 })
+  assert.equal(fleet.shared.records('proposal')[0]?.proxy, follower.state.proxy)
+  assert.ok(fleet.proxies.every(({ count }) => count === 6 || count === 3))
+})
+
+test('nothing ticks while nothing is under way', async () => {
+  const fleet = await Fleet.of(2)
+  const a = fleet.proxy(0)
+  await fleet.settled(a.ask('expand', 6))
+  await fleet.until(() => fleet.proxies.every(({ topic }) => topic.layouts[1]?.seal !== undefined))
+  assert.ok(fleet.proxies.every(({ coordinator }) => coordinator.isIdle))
+  // What is left are the looks at the cluster, two in a minute and a proxy.
+  await fleet.until(() => false, 1000)
+  fleet.cluster.asked.length = 0
+  await fleet.until(() => false, 60_000)
+  assert.ok(fleet.cluster.asked.length <= 4, fleet.cluster.asked.join())
+})
+
+test('a change that not every proxy is ready for is aborted, and names who was not', async () => {
+  const fleet = await Fleet.of(2)
+  const [a, b] = [fleet.proxy(0), fleet.proxy(1)]
+  b.isReady = false
+  const outcome = await fleet.settled(a.ask('expand', 6))
+  assert.deepEqual(outcome, {
+    kind: 'aborted',
+    reason: `these proxies were not ready in time: ${b.state.proxy}`,
+  })
+  assert.equal(a.count, 3)
+  assert.equal(a.topic.aborted?.to, 6)
+  // The hidden partitions are known: nobody takes them for somebody else's, and the next expansion takes them up.
+  await fleet.until(() => false, 70_000)
+  assert.equal(a.count, 3)
+  b.isReady = true
+  assert.deepEqual(await fleet.settled(a.ask('expand', 6)), { kind: 'opened', epoch: 1, count: 6 })
+})
+
+test('what the cluster refuses for good ends the change with its reason', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  fleet.cluster.createPartitions = () =>
+    Promise.reject(Object.assign(new Error('CreatePartitions of topic orders: not allowed'), { passes: false }))
+  const outcome = await fleet.settled(a.ask('expand', 6))
+  assert.deepEqual(outcome, { kind: 'aborted', reason: 'CreatePartitions of topic orders: not allowed' })
+  assert.equal(a.count, 3)
+})
+
+test('what passes is tried again', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  fleet.cluster.fail = true
+  const outcome = a.ask('expand', 6)
+  await fleet.until(() => false, 5000)
+  fleet.cluster.fail = false
+  assert.equal((await fleet.settled(outcome)).kind, 'opened')
+})
+
+test('one change at a time, whichever proxy is asked', async () => {
+  const fleet = await Fleet.of(2)
+  const [a, b] = [fleet.proxy(0), fleet.proxy(1)]
+  const outcomes = await Promise.all(
+    [a.ask('expand', 6), b.ask('expand', 9), a.ask('expand', 12)].map((o) => fleet.settled(o)),
+  )
+  assert.deepEqual(outcomes.map(({ kind }) => kind).sort(), ['opened', 'refused', 'refused'])
+  for (const outcome of outcomes) if (outcome.kind === 'refused') assert.equal(outcome.code, 'HG_CHANGE_IN_PROGRESS')
+})
+
+test('a change outlives the proxy that was asked, once its proposal is in the log', async () => {
+  const fleet = await Fleet.of(2)
+  const follower = fleet.proxies.find(({ state }) => !state.isLeader())
+  const leader = fleet.proxies.find(({ state }) => state.isLeader())
+  assert.ok(follower && leader)
+  void follower.ask('expand', 6)
+  await fleet.until(() => fleet.shared.records('proposal').length > 0)
+  follower.state.disconnect()
+  follower.control.stop()
+  fleet.shared.append({ kind: 'expel', proxy: leader.state.proxy, expelled: follower.state.proxy })
+  assert.ok(await fleet.until(() => leader.count === 6))
+})
+
+test('the next leader goes on where the last one stopped', async () => {
+  const fleet = await Fleet.of(2)
+  const leader = fleet.proxies.find(({ state }) => state.isLeader())
+  const other = fleet.proxies.find(({ state }) => !state.isLeader())
+  assert.ok(other && leader)
+  leader.isReady = false
+  void leader.ask('expand', 6)
+  await fleet.until(() => fleet.shared.records('preparing').length > 0)
+  leader.state.disconnect()
+  leader.control.stop()
+  fleet.shared.append({ kind: 'expel', proxy: other.state.proxy, expelled: leader.state.proxy })
+  assert.ok(await fleet.until(() => other.count === 6))
+})
+
+test('partitions that somebody else created enter at the first step, multiples or not', async () => {
+  for (const [count, gates] of [
+    [6, 'seal'],
+    [5, 'cuts'],
+  ] as const) {
+    const fleet = await Fleet.of(2)
+    const a = fleet.proxy(0)
+    await fleet.cluster.createPartitions('orders', count)
+    assert.ok(await fleet.until(() => a.count === count))
+    const layout = a.topic.layouts[1]
+    assert.deepEqual([layout?.change, layout?.gates], ['external', gates])
+  }
+})
+
+test('Metadata that passes makes it known at once', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  await fleet.cluster.createPartitions('orders', 6)
+  a.control.noticed('orders', 'T', 6)
+  assert.ok(await fleet.until(() => a.count === 6, 2000))
+})
+
+test('a shrink is opened and announced, live only when asked', async () => {
+  const fleet = await Fleet.of(2)
+  const a = fleet.proxy(0)
+  await fleet.settled(a.ask('expand', 6))
+  await fleet.until(() => a.topic.layouts[1]?.seal !== undefined)
+  assert.deepEqual(await fleet.settled(a.ask('shrink', 3)), { kind: 'opened', epoch: 2, count: 3 })
+  await fleet.until(() => a.topic.layouts[2]?.announcedAt !== undefined)
+  assert.equal(a.topic.layouts[2]?.isLive, undefined)
+  a.coordinator.announceLive(2)
+  await fleet.until(() => a.topic.layouts[2]?.isLive === true)
+  assert.equal(a.topic.layouts[2]?.isLive, true)
+})
+
+test('a change is refused while the state cannot be had, and its end is not guessed', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  const going = a.ask('expand', 6)
+  a.state.disconnect()
+  const refused = await a.ask('expand', 6)
+  assert.equal(refused.kind === 'refused' && refused.code, 'HG_STATE_UNAVAILABLE')
+  const outcome = await fleet.settled(going)
+  assert.equal(outcome.kind === 'refused' && outcome.code, 'HG_STATE_UNAVAILABLE')
+})
+
+test('partitions for given brokers are created by the asker alone', async () => {
+  const fleet = await Fleet.of(2)
+  const follower = fleet.proxies.find(({ state }) => !state.isLeader())
+  assert.ok(follower)
+  let created = 0
+  const creation = {
+    isAssigned: true,
+    create: async () => {
+      created += 1
+      assert.equal(fleet.cluster.asked.includes('createPartitions'), false)
+      await fleet.cluster.createPartitions('orders', 6)
+    },
+  }
+  const outcome = follower.coordinator.change({ change: 'expand', to: 6, any: true }, creation)
+  follower.control.wake()
+  assert.equal((await fleet.settled(outcome)).kind, 'opened')
+  assert.equal(created, 1)
+  assert.equal(fleet.cluster.asked.filter((what) => what === 'createPartitions').length, 1)
+})
+
+test('an asker that cannot create them says why', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  const creation = { isAssigned: true, create: () => Promise.reject(new Error('broker 9 does not exist')) }
+  const outcome = a.coordinator.change({ change: 'expand', to: 6, any: true }, creation)
+  a.control.wake()
+  assert.deepEqual(await fleet.settled(outcome), { kind: 'aborted', reason: 'broker 9 does not exist' })
+})
