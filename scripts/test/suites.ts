@@ -63,7 +63,7 @@ export const suites: readonly Suite[] = [
   {
     name: 'static key ranges',
     command: nodeTest('integration/ranges'),
-    seconds: 130,
+    seconds: 140,
     kafka: true,
     fullEnv: { TEST_FULL: '1' },
   },

@@ -27,6 +27,9 @@ export interface ClientEvent {
   readonly timestamp?: number
   readonly member?: string
   readonly group?: string
+  readonly position?: number
+  readonly end?: number
+  readonly lag?: number
   readonly partitions?: readonly Partition[]
   readonly op?: string
   readonly result?: unknown

@@ -31,10 +31,13 @@ export interface ProxyOptions {
   /** Lines that are added to the configuration file at top level. */
   readonly more?: string
   readonly mode?: 'ports' | 'loopback'
+  /** The tap (`/api/tap`) is open. */
+  readonly inspect?: boolean
 }
 
 /** Starts Headgate in front of `upstream` (`host:port,…`) and waits until it is ready. */
-export async function startProxy(upstream: string, { more = '', mode = 'ports' }: ProxyOptions = {}): Promise<Proxy> {
+export async function startProxy(upstream: string, options: ProxyOptions = {}): Promise<Proxy> {
+  const { more = '', mode = 'ports', inspect = false } = options
   const [bootstrapPort, basePort] = (await freePorts(11)) as [number, number]
   const [adminPort] = (await freePorts(1)) as [number]
   const folder = temporaryFolder('proxy')
@@ -48,6 +51,7 @@ listeners:
   - {name: test, mode: ${mode}, ${address}basePort: ${basePort}, bootstrapPort: ${bootstrapPort}}
 admin:
   bind: 127.0.0.1:${adminPort}
+  inspect: ${inspect}
 ${more}`,
   )
   const log = join(folder, 'headgate.log')

@@ -14,6 +14,7 @@ import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -79,6 +80,8 @@ final class Consume implements ConsumerRebalanceListener {
     private void loop(KafkaConsumer<byte[], byte[]> consumer) throws InterruptedException {
         int wanted = command.number("count", 0);
         int workMs = command.number("workMs", 0);
+        int positionsMs = command.number("positionsMs", 0);
+        long told = System.currentTimeMillis();
         int seen = 0;
         while (!command.stopped) {
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(1))) {
@@ -93,7 +96,22 @@ final class Consume implements ConsumerRebalanceListener {
                 if (++seen == wanted) return;
             }
             if (commit.equals("batch")) commitAll(consumer);
+            if (positionsMs == 0 || System.currentTimeMillis() - told < positionsMs) continue;
+            told = System.currentTimeMillis();
+            for (TopicPartition partition : consumer.assignment()) tellPosition(consumer, partition);
         }
+    }
+
+    private void tellPosition(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition) {
+        double lag = -1;
+        for (Metric metric : consumer.metrics().values()) {
+            Map<String, String> tags = metric.metricName().tags();
+            boolean its = List.of(partition.topic(), partition.topic().replace('.', '_')).contains(tags.getOrDefault("topic", "")) && String.valueOf(partition.partition()).equals(tags.get("partition"));
+            if (its && metric.metricName().name().equals("records-lag") && metric.metricValue() instanceof Double value && !value.isNaN()) lag = value;
+        }
+        command.emit("position", Main.JSON.createObjectNode().put("member", member).put("group", group)
+            .put("topic", partition.topic()).put("partition", partition.partition())
+            .put("position", consumer.position(partition)).put("end", -1).put("lag", (long) lag));
     }
 
     private void commitAll(KafkaConsumer<byte[], byte[]> consumer) {

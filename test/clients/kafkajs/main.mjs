@@ -95,6 +95,15 @@ async function consume(command, emit) {
     await consumer.commitOffsets(offsets.map((one) => ({ ...one, offset: String(one.offset) })))
     for (const one of offsets) emit('committed', { member, group, ...one })
   }
+  // The client shows where it stands with each batch only.
+  const last = new Map()
+  const tell = () => {
+    for (const [topic, partition] of held) {
+      const [end = -1, lag = -1] = last.get(`${topic}-${partition}`) ?? []
+      emit('position', { member, group, topic, partition, position: -1, end, lag })
+    }
+  }
+  const teller = command.positionsMs > 0 ? setInterval(tell, command.positionsMs) : undefined
   const partitions = (assignment) =>
     Object.entries(assignment).flatMap(([topic, list]) => list.map((partition) => [topic, partition]))
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
@@ -115,6 +124,7 @@ async function consume(command, emit) {
     autoCommitInterval: 1000,
     eachBatchAutoResolve: false,
     eachBatch: async ({ batch, resolveOffset, heartbeat, isRunning, isStale }) => {
+      last.set(`${batch.topic}-${batch.partition}`, [Number(batch.highWatermark), Number(batch.offsetLag())])
       for (const message of batch.messages) {
         if (!isRunning() || isStale() || command.stopped) return
         const headers = Object.entries(message.headers ?? {})
@@ -134,6 +144,7 @@ async function consume(command, emit) {
     },
   })
   await finished
+  clearInterval(teller)
   if (commit === 'end' || commit === 'batch') await commitAll()
   await consumer.disconnect()
   emit('revoked', { member, group, partitions: held })

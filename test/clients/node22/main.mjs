@@ -121,6 +121,16 @@ async function consume(command, emit) {
     consumer.on('consumer:group:rebalance', revoke)
   }
   const stream = await consumer.consume({ topics, mode: 'committed', fallbackMode: 'earliest' })
+  const tell = async () => {
+    const lags = await consumer.getLag({ topics })
+    for (const [topic, partition] of held) {
+      const position = Number(stream.offsetsToFetch.get(`${topic}:${partition}`) ?? -1)
+      const lag = Number(lags.get(topic)?.[partition] ?? -1)
+      emit('position', { member, group, topic, partition, position, end: -1, lag })
+    }
+  }
+  const told = (error) => emit('error', errorFields(error))
+  const teller = command.positionsMs > 0 ? setInterval(() => tell().catch(told), command.positionsMs) : undefined
   command.onStop = () => stream.destroy()
   if (command.stopped) stream.destroy()
   let seen = 0
@@ -144,6 +154,8 @@ async function consume(command, emit) {
     }
   } catch (error) {
     if (!command.stopped) throw error
+  } finally {
+    clearInterval(teller)
   }
   if (commit === 'end' || commit === 'batch') await commitAll()
   await consumer.close(true)

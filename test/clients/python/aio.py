@@ -180,6 +180,9 @@ async def consume(command, emit):
                     await commit_all()
             if commit == "batch":
                 await commit_all()
+            for topic, partition in member.to_tell():
+                place = TopicPartition(topic, partition)
+                member.position(topic, partition, await consumer.position(place), consumer.highwater(place))
         if commit in ("end", "batch"):
             await commit_all()
     finally:

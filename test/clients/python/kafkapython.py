@@ -167,6 +167,9 @@ def consume(command, emit):
                 commit_all()
         if commit == "batch":
             commit_all()
+        for topic, partition in member.to_tell():
+            place = TopicPartition(topic, partition)
+            member.position(topic, partition, consumer.position(place), consumer.highwater(place))
     if commit in ("end", "batch"):
         commit_all()
     consumer.close()

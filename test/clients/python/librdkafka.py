@@ -1,4 +1,5 @@
 """Client program for librdkafka (confluent-kafka). See ../README.md."""
+import json
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -114,6 +115,15 @@ def consume(command, emit):
         more["partition.assignment.strategy"] = {"range": "range", "cooperative": "cooperative-sticky"}[command["assignor"]]
     if "instanceId" in command:
         more["group.instance.id"] = command["instanceId"]
+    lags = {}
+
+    def statistics(text):
+        for topic, one in json.loads(text)["topics"].items():
+            for number, partition in one["partitions"].items():
+                lags[(topic, int(number))] = partition["consumer_lag_stored"]
+
+    if "positionsMs" in command:
+        more.update({"statistics.interval.ms": command["positionsMs"], "stats_cb": statistics})
     consumer = Consumer(
         settings(
             command,
@@ -164,6 +174,11 @@ def consume(command, emit):
                 commit_all()
         if commit == "batch":
             commit_all()
+        for topic, partition in member.to_tell():
+            place = TopicPartition(topic, partition)
+            [position] = consumer.position([place])
+            _, end = consumer.get_watermark_offsets(place, cached=True)
+            member.position(topic, partition, position.offset, end, lags.get((topic, partition)))
     if commit in ("end", "batch"):
         commit_all()
     consumer.close()

@@ -115,11 +115,16 @@ class Member:
         self.emit = emit
         self.name = {"member": command.get("member", command["id"]), "group": command["group"]}
         self.positions = {}
+        self.held = set()
+        self.every, self.told = command.get("positionsMs", 0) / 1000, time.monotonic()
 
     def partitions(self, event, partitions):
-        if event != "assigned":
+        if event == "assigned":
+            self.held |= {tuple(one) for one in partitions}
+        else:
             for one in partitions:
                 self.positions.pop(tuple(one), None)
+                self.held.discard(tuple(one))
         self.emit(event, **self.name, partitions=sorted(partitions))
 
     def delivered(self, fields):
@@ -129,6 +134,19 @@ class Member:
         place = {name: fields[name] for name in ("topic", "partition", "offset")}
         self.emit("done", **place, **self.name)
         self.positions[(place["topic"], place["partition"])] = place["offset"] + 1
+
+    def to_tell(self):
+        """The partitions whose position is to be told now."""
+        if not self.every or time.monotonic() - self.told < self.every:
+            return []
+        self.told = time.monotonic()
+        return sorted(self.held)
+
+    def position(self, topic, partition, position, end=None, lag=None):
+        """What the client itself says about where it stands; None where it does not say."""
+        told = {"position": position, "end": end, "lag": lag}
+        known = {name: -1 if one is None or one < 0 else one for name, one in told.items()}
+        self.emit("position", **self.name, topic=topic, partition=partition, **known)
 
     def take(self):
         """What there is to commit: {(topic, partition): next offset}."""

@@ -27,14 +27,14 @@ export class Topics {
     this.prefix = prefix
   }
 
-  async create(name: string, configs: Record<string, string> = {}): Promise<string> {
+  async create(name: string, configs: Record<string, string> = {}, count = partitions): Promise<string> {
     const topic = `${this.prefix}.${name}`
     const configEntries = Object.entries(configs).map(([key, value]) => ({ name: key, value }))
-    const wanted = [{ topic, numPartitions: partitions, configEntries }]
+    const wanted = [{ topic, numPartitions: count, configEntries }]
     await this.admin.createTopics({ topics: wanted, waitForLeaders: false })
     for (let attempt = 0; ; attempt++) {
       const offsets = await this.admin.fetchTopicOffsets(topic).catch(() => []) // until the leaders serve it
-      if (offsets.length === partitions) return topic
+      if (offsets.length === count) return topic
       if (attempt === 100) throw new Error(`${topic} is not served`)
       await delay(100)
     }

@@ -165,7 +165,7 @@ func consume(c *program.Command) error {
 }
 
 func poll(c *program.Command, client *kgo.Client, member *program.Member) error {
-	lastError := ""
+	lastError, told, ends := "", time.Now(), map[program.Place]int64{}
 	for !c.IsStopped() && !member.Full() {
 		client.AllowRebalance()
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
@@ -197,8 +197,28 @@ func poll(c *program.Command, client *kgo.Client, member *program.Member) error 
 				return err
 			}
 		}
+		fetches.EachPartition(func(one kgo.FetchTopicPartition) {
+			ends[program.Place{Topic: one.Topic, Partition: one.Partition}] = one.HighWatermark
+		})
+		if every := time.Duration(c.PositionsMs) * time.Millisecond; every > 0 && time.Since(told) >= every {
+			told = time.Now()
+			tellPositions(client, member, ends)
+		}
 	}
 	return nil
+}
+
+// tellPositions tells the offsets behind what was polled; ends are the high watermarks that came with it.
+func tellPositions(client *kgo.Client, member *program.Member, ends map[program.Place]int64) {
+	for topic, partitions := range client.UncommittedOffsets() {
+		for partition, at := range partitions {
+			end, known := ends[program.Place{Topic: topic, Partition: partition}]
+			if !known {
+				end = -1
+			}
+			member.Position(topic, partition, at.Offset, end)
+		}
+	}
 }
 
 func commitAll(client *kgo.Client, member *program.Member) error {

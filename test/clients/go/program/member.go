@@ -78,6 +78,13 @@ func (m *Member) Full() bool {
 	return wanted > 0 && m.seen >= wanted
 }
 
+// Position tells what the client itself says about where it stands; -1 where it does not say.
+func (m *Member) Position(topic string, partition int32, position, end int64) {
+	m.command.Emit("position", m.name().With(Fields{
+		"topic": topic, "partition": partition, "position": position, "end": end, "lag": -1,
+	}))
+}
+
 // Take takes the positions that are to be committed.
 func (m *Member) Take() map[Place]int64 {
 	m.mu.Lock()

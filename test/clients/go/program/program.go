@@ -41,6 +41,7 @@ type Command struct {
 	Isolation       string            `json:"isolation"`
 	Commit          string            `json:"commit"`
 	WorkMs          int               `json:"workMs"`
+	PositionsMs     int               `json:"positionsMs"`
 	Assignor        string            `json:"assignor"`
 	Protocol        string            `json:"protocol"`
 	SessionMs       *int              `json:"sessionMs"`

@@ -32,8 +32,16 @@ func (h *groupHandler) Cleanup(session sarama.ConsumerGroupSession) error {
 
 func (h *groupHandler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	pending := 0
+	var tick <-chan time.Time
+	if h.command.PositionsMs > 0 {
+		ticker := time.NewTicker(time.Duration(h.command.PositionsMs) * time.Millisecond)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for {
 		select {
+		case <-tick:
+			h.member.Position(claim.Topic(), claim.Partition(), -1, claim.HighWaterMarkOffset())
 		case <-session.Context().Done():
 			return nil
 		case one, open := <-claim.Messages():
