@@ -4,11 +4,11 @@
  * is the offset it stands for. Unknown versions, kinds and fields of the wrong type are refused.
  */
 import { StateError } from './errors.ts'
-import type { StateRecord } from './record.ts'
+import type { SnapshotRecord, StateRecord } from './record.ts'
 
 const version = 1
 
-type Kind = 'text' | 'integer' | 'flag' | 'texts' | 'integers' | 'offsets' | 'object'
+type Kind = 'text' | 'integer' | 'flag' | 'texts' | 'integers' | 'offsets' | 'object' | 'objects'
 
 const topic = { topicId: 'text' } as const
 const proposal = { ...topic, proposal: 'text' } as const
@@ -34,6 +34,35 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   'topic-snapshot': { ...topic, below: 'integer', state: 'object' },
 }
 const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag' }
+/** What a snapshot holds: the parts whose absence would break who replays on it. */
+const shapes = {
+  member: { host: 'text', registeredAt: 'integer' },
+  topic: { topicId: 'text', name: 'text', layouts: 'objects', cuts: 'objects' },
+  layout: {
+    epoch: 'integer',
+    count: 'integer',
+    change: 'text',
+    order: 'text',
+    gates: 'text',
+    openedAt: 'integer',
+    openedAtMs: 'integer',
+    starts: 'offsets',
+    leaderEpochs: 'offsets',
+    unsettled: 'integers',
+    votes: 'object',
+    withdrawn: 'offsets',
+    lastVote: 'integer',
+  },
+  cut: {
+    id: 'text',
+    proxy: 'text',
+    at: 'integer',
+    atMs: 'integer',
+    layouts: 'integers',
+    ends: 'offsets',
+    readers: 'offsets',
+  },
+} as const satisfies Record<string, Readonly<Record<string, Kind>>>
 const words: Readonly<Record<string, readonly string[]>> = {
   change: ['expand', 'shrink', 'external'],
   order: ['key', 'producer'],
@@ -88,7 +117,29 @@ export function decodeRecord(value: Uint8Array): StateRecord {
     )
   }
   checkFields(fields)
-  return fields as unknown as StateRecord
+  const record = fields as unknown as StateRecord
+  if ('below' in record && !isWholeSnapshot(record)) {
+    throw new StateError('HG_STATE_INVALID', `${record.kind} record: its state is not whole`)
+  }
+  return record
+}
+
+function isWholeSnapshot({ kind, state }: SnapshotRecord): boolean {
+  if (kind === 'fleet-snapshot') {
+    return isObject(state.members) && Object.values(state.members).every((member) => hasShape(member, shapes.member))
+  }
+  return (
+    hasShape(state, shapes.topic) &&
+    state.layouts.length > 0 &&
+    state.layouts.every((layout) => hasShape(layout, shapes.layout)) &&
+    state.cuts.every((one) => hasShape(one, shapes.cut))
+  )
+}
+
+function hasShape(value: unknown, shape: Readonly<Record<string, Kind>>): boolean {
+  if (!isObject(value)) return false
+  const fields = value as Readonly<Record<string, unknown>>
+  return Object.entries(shape).every(([field, kind]) => hasKind(fields[field], kind))
 }
 
 function checkFields(fields: Record<string, unknown>): void {
@@ -127,6 +178,8 @@ function hasKind(value: unknown, kind: Kind): boolean {
       return isObject(value) && Object.values(value).every(Number.isSafeInteger)
     case 'object':
       return isObject(value)
+    case 'objects':
+      return Array.isArray(value) && value.every(isObject)
   }
 }
 

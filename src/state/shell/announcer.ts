@@ -8,6 +8,8 @@ export class Announcer {
   #condition: StateStatus['condition'] = 'loading'
   #isLeader = false
   #leader: string | undefined
+  /** Who the log says leads: a rebalance, in which nobody does for a moment, is no news. */
+  #announced: string | undefined
 
   constructor(log: Log) {
     this.#log = log
@@ -22,19 +24,15 @@ export class Announcer {
     } else if (condition !== 'ready' && this.#condition === 'ready') {
       this.#log.warn({ proxy, problem }, 'state lost: layout features wait, plain traffic goes on')
     }
-    if (isLeader && !this.#isLeader) this.#log.info({ proxy }, 'this proxy coordinates the fleet now')
-    else if (!isLeader && this.#isLeader)
-      this.#log.info({ proxy, leader }, 'this proxy coordinates the fleet no longer')
+    if (leader !== undefined && leader !== this.#announced) {
+      if (leader === proxy) this.#log.info({ proxy }, 'this proxy coordinates the fleet now')
+      else if (this.#announced !== undefined) this.#log.info({ leader }, 'another proxy coordinates the fleet now')
+      this.#announced = leader
+    }
     this.#condition = condition
     this.#isLeader = isLeader
     this.#leader = leader
     return isChanged
-  }
-
-  /** A new life began: what was is no news. */
-  changed(): void {
-    this.#isLeader = false
-    this.#leader = undefined
   }
 
   fleet(before: FleetState, after: FleetState): void {

@@ -201,7 +201,6 @@ export class StateShell implements State {
     this.#appender.clear()
     this.#life = this.#newLife()
     this.#life.start()
-    this.#announcer.changed()
     this.#tell()
   }
 
@@ -239,6 +238,12 @@ export class StateShell implements State {
   }
 
   #tell(): void {
-    for (const listener of this.#listeners) listener()
+    for (const listener of this.#listeners) {
+      try {
+        listener()
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'a feature failed on news of the state')
+      }
+    }
   }
 }

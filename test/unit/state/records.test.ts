@@ -2,10 +2,26 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StateError } from '../../../src/state/errors.ts'
 import type { StateRecord } from '../../../src/state/record.ts'
+import type { Layout } from '../../../src/state/topic-state.ts'
 import { decodeRecord, encodeRecord, keyOf, scopeOf, scopeOfKey } from '../../../src/state/records.ts'
 
 const topicId = 'T1'
 const proxy = 'p1'
+const layout: Layout = {
+  epoch: 0,
+  count: 3,
+  change: 'met',
+  order: 'key',
+  gates: 'seal',
+  openedAt: 1,
+  openedAtMs: 2,
+  starts: {},
+  leaderEpochs: {},
+  unsettled: [],
+  votes: {},
+  withdrawn: {},
+  lastVote: -1,
+}
 const samples: StateRecord[] = [
   { kind: 'register', proxy, host: 'a:1' },
   { kind: 'expel', proxy, expelled: 'p2' },
@@ -22,7 +38,7 @@ const samples: StateRecord[] = [
   { kind: 'cut', proxy, topicId, cut: 'c', layouts: [0, 1], ends: { 0: 12 } },
   { kind: 'cut-read', proxy, topicId, cut: 'c' },
   { kind: 'fleet-snapshot', proxy, below: 10, state: { members: {} } },
-  { kind: 'topic-snapshot', proxy, topicId, below: 10, state: { topicId, name: 't', layouts: [], cuts: [] } },
+  { kind: 'topic-snapshot', proxy, topicId, below: 10, state: { topicId, name: 't', layouts: [layout], cuts: [] } },
 ]
 
 void test('every kind of record survives the way to bytes and back', () => {
@@ -66,4 +82,15 @@ void test('a field that is missing or of the wrong type is refused', () => {
   refuses({ v: 1, ...(samples[3] as object), gates: 'both' }, 'HG_STATE_INVALID')
   refuses({ v: 1, ...(samples[6] as object), starts: { 3: 0.5 } }, 'HG_STATE_INVALID')
   refuses({ v: 1, ...(samples[11] as object), live: 'yes' }, 'HG_STATE_INVALID')
+})
+
+void test('a snapshot that is not whole is refused: the state would be built on it', () => {
+  const snapshot = (state: object) => ({ v: 1, kind: 'topic-snapshot', proxy, topicId, below: 1, state })
+  const whole = { topicId, name: 't', layouts: [layout], cuts: [] }
+  assert.ok(decodeRecord(new TextEncoder().encode(JSON.stringify(snapshot(whole)))))
+  refuses(snapshot({}), 'HG_STATE_INVALID')
+  refuses(snapshot({ ...whole, layouts: [] }), 'HG_STATE_INVALID')
+  refuses(snapshot({ ...whole, layouts: [{ ...layout, votes: 1 }] }), 'HG_STATE_INVALID')
+  refuses(snapshot({ ...whole, cuts: [{}] }), 'HG_STATE_INVALID')
+  refuses({ v: 1, kind: 'fleet-snapshot', proxy, below: 1, state: { members: { a: {} } } }, 'HG_STATE_INVALID')
 })

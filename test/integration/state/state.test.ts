@@ -1,0 +1,121 @@
+/** Two proxies' state shells as processes against Apache Kafka; the one that leads is killed. */
+import assert from 'node:assert/strict'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { after, before, test } from 'node:test'
+import { Brokers } from '../../../src/cluster/brokers.ts'
+import { ClusterClient } from '../../../src/cluster/cluster-client.ts'
+import { ChunkPool } from '../../../src/net/chunk-pool.ts'
+import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
+import type { StateStatus } from '../../../src/state/state.ts'
+import type { TopicState } from '../../../src/state/topic-state.ts'
+import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
+
+/** The shortest that a broker allows by default. */
+const sessionMs = 6000
+const patienceMs = 40_000
+
+type Told = StateStatus & { readonly isLeader: boolean; readonly topics: readonly TopicState[] }
+
+class ProxyProcess {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>
+  told: Told | undefined
+  #check: () => void = () => undefined
+
+  constructor(...args: string[]) {
+    const program = join(import.meta.dirname, 'proxy.ts')
+    this.child = spawn(process.execPath, ['--import', 'tsx', program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+    createInterface({ input: this.child.stdout }).on('line', (line) => {
+      this.told = JSON.parse(line) as Told
+      this.#check()
+    })
+  }
+
+  /** Resolves when what the proxy told last fits; rejects when it does not within the patience. */
+  until(what: string, fits: (told: Told) => boolean): Promise<Told> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new Error(`not within ${patienceMs} ms: ${what}; told last: ${JSON.stringify(this.told)}`)),
+        patienceMs,
+      ).unref()
+      this.#check = () => {
+        if (this.told === undefined || !fits(this.told)) return
+        clearTimeout(timer)
+        resolve(this.told)
+      }
+      this.#check()
+    })
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return
+    const exited = new Promise((resolve) => this.child.once('exit', resolve))
+    this.child.stdin.end()
+    await exited
+  }
+}
+
+let kafka: SharedKafka
+before(async () => (kafka = await sharedKafka()))
+after(() => kafka.stop())
+
+async function clientOf(bootstrap: string): Promise<ClusterClient> {
+  const [host = '', port = ''] = bootstrap.split(':')
+  const runtime = await nodeRuntime()
+  const pool = new ChunkPool()
+  const silent = () => undefined
+  const log = { debug: silent, info: silent, warn: silent, error: silent }
+  const address = { host, port: Number(port) }
+  const settings = { runtime, pool, dialTimeoutMs: 5000 }
+  const brokers = new Brokers({ ...settings, log, bootstrap: [address], refreshMs: 300_000, onNew: silent })
+  return new ClusterClient({ ...settings, brokers, requestTimeoutMs: 10_000 })
+}
+
+test('the fleet on Apache Kafka: topic, registration, a leader, hand-over after kill -9, a clean stop', async () => {
+  const name = `state-${process.pid}-${Date.now()}`
+  const start = (proxy: string) => new ProxyProcess(kafka.bootstrap, name, `${name}-fleet`, proxy, String(sessionMs))
+  const proxies = [start('a'), start('b')]
+  const [a, b] = proxies as [ProxyProcess, ProxyProcess]
+  const client = await clientOf(kafka.bootstrap)
+  try {
+    const both = await Promise.all(
+      proxies.map((proxy) =>
+        proxy.until('both are ready', (told) => told.condition === 'ready' && told.proxies.length === 2),
+      ),
+    )
+    await Promise.all(proxies.map((proxy) => proxy.until('a leader', (told) => told.leader !== undefined)))
+    const settings = await client.topicSettings(name, ['cleanup.policy', 'min.compaction.lag.ms'])
+    assert.deepEqual(
+      settings,
+      new Map([
+        ['cleanup.policy', 'compact'],
+        ['min.compaction.lag.ms', '3600000'],
+      ]),
+    )
+    const [topic] = await client.describeTopics([name])
+    assert.equal(topic?.partitions.length, 1)
+    await Promise.race(proxies.map((proxy) => proxy.until('one leads', (told) => told.isLeader)))
+    const leader = a.told?.isLeader === true ? a : b
+    const other = leader === a ? b : a
+    leader.child.stdin.write(`${JSON.stringify({ kind: 'topic', topicId: 'T', name: 'orders', count: 3 })}\n`)
+    await other.until('the record', (told) => told.topics[0]?.name === 'orders')
+
+    const killed = leader.told?.proxy
+    leader.child.kill('SIGKILL')
+    await other.until('the hand-over', (told) => told.isLeader)
+    const later = await other.until('the expulsion', (told) => told.proxies.every(({ proxy }) => proxy !== killed))
+    assert.equal(later.topics[0]?.layouts[0]?.count, 3)
+    assert.ok(both.every((told) => told.proxies.some(({ proxy }) => proxy === killed)))
+
+    const third = start('c')
+    proxies.push(third)
+    await third.until('a third one joins', (told) => told.condition === 'ready' && told.proxies.length === 2)
+    await other.stop()
+    await third.until('it leads alone', (told) => told.isLeader && told.proxies.length === 1)
+  } finally {
+    client.close()
+    for (const proxy of proxies) await proxy.stop()
+  }
+})
