@@ -1,20 +1,18 @@
 /**
  * The control side of the feature: a coordinator for each topic with layouts, fed by the state and ticked only while
- * something is under way, and a look at the cluster now and then for partitions that others created.
+ * something is under way.
  */
 import type { Timer } from '../../../runtime/runtime.ts'
 import type { LayoutTopic, LayoutTopics } from '../topic-rule.ts'
 import { type CoordinatorDeps, TopicCoordinator } from './topic-coordinator.ts'
 
 const TICK_MS = 200
-const LOOK_MS = 30_000
 
 export class LayoutControl {
   private readonly topics: LayoutTopics
   private readonly deps: CoordinatorDeps
   private readonly coordinators = new Map<string, TopicCoordinator>()
   private ticker: Timer | undefined
-  private looker: Timer | undefined
   private isStopped = false
 
   constructor(topics: LayoutTopics, deps: CoordinatorDeps) {
@@ -23,15 +21,9 @@ export class LayoutControl {
     deps.state.onChange(() => this.feed())
   }
 
-  start(): void {
-    this.lookLater()
-    this.feed()
-  }
-
   stop(): void {
     this.isStopped = true
     this.ticker?.cancel()
-    this.looker?.cancel()
   }
 
   /** By name or id; undefined: there is no such topic, or it has no rule. */
@@ -55,7 +47,7 @@ export class LayoutControl {
     })
   }
 
-  /** Metadata or our own look shows that a topic has so many partitions. */
+  /** The cluster was seen to have so many partitions of a topic: by Metadata that passes, or asked now and then. */
   noticed(name: string, topicId: string, count: number): void {
     const coordinator = this.find(name, topicId)
     if (coordinator === undefined) return
@@ -79,23 +71,5 @@ export class LayoutControl {
       this.coordinators.set(topic.topicId, coordinator)
     }
     return coordinator
-  }
-
-  private lookLater(): void {
-    if (this.isStopped) return
-    this.looker = this.deps.runtime.timer(LOOK_MS, () => {
-      void this.look().finally(() => this.lookLater())
-    })
-  }
-
-  private async look(): Promise<void> {
-    const names = [...this.topics.all()].map((topic) => topic.name)
-    if (names.length === 0) return
-    try {
-      const found = await this.deps.cluster.describeTopics(names)
-      for (const { name, topicId, partitions } of found) this.noticed(name, topicId, partitions.length)
-    } catch (error) {
-      this.deps.log.debug({}, `topics cannot be looked at: ${(error as Error).message}`)
-    }
   }
 }

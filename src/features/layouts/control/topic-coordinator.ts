@@ -134,6 +134,14 @@ export class TopicCoordinator {
     state.append({ kind: 'announced', proxy: state.proxy, topicId, epoch, live: true })
   }
 
+  /** Partitions that the cluster has now, with those that are hidden. Rejects where it cannot be asked. */
+  async countExisting(): Promise<number> {
+    const topics = await this.deps.cluster.describeTopics([this.topic.name])
+    const found = topics.find((topic) => topic.topicId === this.topic.topicId)
+    if (found !== undefined) this.exists = found.partitions.length
+    return this.exists
+  }
+
   /** The cluster has so many partitions. The leader takes up what was created behind its back. */
   noticed(count: number): void {
     this.exists = count

@@ -41,7 +41,7 @@ export class TestProxy {
     }
     this.control = new LayoutControl(topics, { runtime, state: this.state, cluster, log: this.log })
     this.state.onChange(() => this.beGuard())
-    this.control.start()
+    this.look(fleet)
   }
 
   get topic(): TopicState {
@@ -64,6 +64,14 @@ export class TestProxy {
     const outcome = this.coordinator.change({ change, to, any })
     this.control.wake()
     return outcome
+  }
+
+  /** What the topics of the feature see now and then. */
+  private look(fleet: Fleet): void {
+    fleet.runtime.timer(30_000, () => {
+      this.control.noticed('orders', 'T', fleet.cluster.topics.get('orders')?.partitions.length ?? 0)
+      this.look(fleet)
+    })
   }
 
   private beGuard(): void {
