@@ -140,6 +140,18 @@ export interface CutReadRecord extends OfTopic {
   cut: string
 }
 
+/** Cuts recorded at or below log offset `upTo` gate nothing any more: all logs start above their ends. */
+export interface PrunedRecord extends OfTopic {
+  kind: 'pruned'
+  upTo: number
+}
+
+/** `instance` writes through two proxies at once: what one proxy knows of it does not order its batches. */
+export interface SplitRecord extends OfTopic {
+  kind: 'split'
+  instance: string
+}
+
 /** The state below log offset `below`, of the fleet or of one topic; older records may then be removed. */
 export interface FleetSnapshotRecord extends ByProxy {
   kind: 'fleet-snapshot'
@@ -167,5 +179,7 @@ export type TopicChangeRecord =
   | AnnouncedRecord
   | CutRecord
   | CutReadRecord
+  | PrunedRecord
+  | SplitRecord
 export type SnapshotRecord = FleetSnapshotRecord | TopicSnapshotRecord
 export type StateRecord = FleetRecord | TopicChangeRecord | SnapshotRecord

@@ -30,6 +30,8 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   announced: epoch,
   cut: { ...cut, layouts: 'integers', ends: 'offsets' },
   'cut-read': cut,
+  pruned: { ...topic, upTo: 'integer' },
+  split: { ...topic, instance: 'text' },
   'fleet-snapshot': { below: 'integer', state: 'object' },
   'topic-snapshot': { ...topic, below: 'integer', state: 'object' },
 }

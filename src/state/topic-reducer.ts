@@ -39,6 +39,10 @@ export function applyTopic(
       return applyToLayout(topic, { ...entry, record }, fleet)
     case 'cut':
       return applyCut(topic, { ...entry, record })
+    case 'pruned':
+      return { ...topic, cuts: topic.cuts.filter((cut) => cut.at > record.upTo) }
+    case 'split':
+      return { ...topic, split: topic.split ?? record.instance }
     case 'cut-read':
       return {
         ...topic,
@@ -191,7 +195,11 @@ function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): La
       const isComplete = missing.live.length === 0 && missing.dead.every((proxy) => gaveUp.includes(proxy))
       if (!forced && (!isComplete || record.lastVote !== layout.lastVote)) return layout
       const raised = Object.values(layout.votes).reduce((ends, vote) => raise(ends, vote.ends), boundaries)
-      return { ...layout, seal: { at: offset, atMs, boundaries: raised, gaveUp, forced } }
+      // Who voted stays to be shown; whose batches it vouched for is not asked again.
+      const votes = Object.fromEntries(
+        Object.entries(layout.votes).map(([proxy, vote]) => [proxy, { ...vote, instances: [] }]),
+      )
+      return { ...layout, votes, seal: { at: offset, atMs, boundaries: raised, gaveUp, forced } }
     }
   }
 }

@@ -90,6 +90,8 @@ export interface TopicState {
   aborted?: Aborted
   /** Highest count that an aborted expansion was for: so many partitions may exist, hidden. */
   attempted?: number
+  /** The first instance that was found at two proxies at once: the seal is then used wherever it is enough. */
+  split?: string
 }
 
 /** A record at its place in the log. */

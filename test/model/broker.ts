@@ -88,6 +88,11 @@ export class Broker {
     return end
   }
 
+  /** The first offset that retention has left. */
+  logStart(partition: number): number {
+    return this.partitions[partition]?.[0]?.offset ?? 0
+  }
+
   commit(group: string, partition: number, offset: number): void {
     const offsets = this.committed.get(group) ?? new Map<number, number>()
     offsets.set(partition, offset)

@@ -4,7 +4,7 @@
  * `--trace` prints what happened, `--keep-going` runs all seeds.
  */
 import { parseArgs } from 'node:util'
-import { type Mutation, mutations } from './mutations.ts'
+import { type Mutation, mutations, themeOf } from './mutations.ts'
 import { type RunResult, runSeed } from './run.ts'
 
 const { values } = parseArgs({
@@ -21,15 +21,16 @@ if (values.mutation !== undefined && !Object.hasOwn(mutations, values.mutation))
   throw new Error(`no mutation ${values.mutation}; there are ${Object.keys(mutations).join(', ')}`)
 }
 const mutation = values.mutation as Mutation | undefined
+const theme = mutation === undefined ? undefined : themeOf[mutation]
 const skip = new Set(values.skip.split(',').filter(Boolean).map(Number))
 
 /** Leaves out one fault after the other while the seed still fails. */
 function shrink(seed: number): { skip: Set<number>; result: RunResult } {
   let kept = new Set<number>(skip)
-  let result = runSeed({ seed, mutation, skip: kept })
+  let result = runSeed({ seed, mutation, theme, skip: kept })
   for (const { number } of [...result.model.scenario.faults]) {
     const without = new Set([...kept, number])
-    const attempt = runSeed({ seed, mutation, skip: without })
+    const attempt = runSeed({ seed, mutation, theme, skip: without })
     if (attempt.failures.length === 0) continue
     kept = without
     result = attempt
@@ -39,7 +40,7 @@ function shrink(seed: number): { skip: Set<number>; result: RunResult } {
 
 function report(seed: number): void {
   const { skip: left, result } = values.trace
-    ? { skip, result: runSeed({ seed, mutation, skip, isTracing: true }) }
+    ? { skip, result: runSeed({ seed, mutation, theme, skip, isTracing: true }) }
     : shrink(seed)
   if (values.trace) console.log(result.model.world.trace.join('\n'))
   const { counts, order, producers, faults } = result.model.scenario
@@ -64,7 +65,7 @@ const started = process.hrtime.bigint()
 const first = Number(values.from)
 let ran = 0
 for (let seed = first; seed < first + Number(values.seeds); seed++) {
-  const result = runSeed({ seed, mutation, skip })
+  const result = runSeed({ seed, mutation, theme, skip })
   ran += 1
   for (const [what, count] of result.model.world.counts) totals.set(what, (totals.get(what) ?? 0) + count)
   events += result.model.world.history.length

@@ -8,9 +8,19 @@ import { Group } from './consumer.ts'
 import type { Mutation } from './mutations.ts'
 import { Producer } from './producer.ts'
 import { Proxy } from './proxy.ts'
-import { drawScenario, type Scenario } from './scenario.ts'
+import { drawScenario, type Scenario, type Theme } from './scenario.ts'
 import { FleetGroup, StateLog } from './state-log.ts'
 import { World } from './world.ts'
+
+export interface RunOptions {
+  seed: number
+  mutation?: Mutation | undefined
+  /** Bends every scenario towards one danger. */
+  theme?: Theme | undefined
+  /** Numbers of faults to leave out. */
+  skip?: ReadonlySet<number>
+  isTracing?: boolean
+}
 
 export class Model {
   readonly world: World
@@ -31,9 +41,9 @@ export class Model {
   readonly #positions = new Map<string, number[]>()
   #proxiesMade = 0
 
-  constructor(seed: number, mutation: Mutation | undefined, skip: ReadonlySet<number>, isTracing: boolean) {
-    this.world = new World(seed, mutation, isTracing)
-    this.scenario = drawScenario(this.world.random, skip)
+  constructor({ seed, mutation, theme, skip, isTracing }: RunOptions) {
+    this.world = new World(seed, mutation, isTracing ?? false)
+    this.scenario = drawScenario(this.world.random, skip ?? new Set(), theme)
     this.times = {
       ...defaultTimes,
       goneAfterMs: 25_000,

@@ -8,6 +8,7 @@ import type { StateRecord } from '../../src/state/record.ts'
 import { scopeOf } from '../../src/state/records.ts'
 import type { TopicState } from '../../src/state/topic-state.ts'
 import type { Model } from './model.ts'
+import type { Theme } from './scenario.ts'
 import type { View } from '../../src/state/view.ts'
 
 export const mutations = {
@@ -26,6 +27,16 @@ export const mutations = {
 } as const
 
 export type Mutation = keyof typeof mutations
+
+/** The danger to look at for a rule that chance alone meets too rarely. */
+export const themeOf: Partial<Record<Mutation, Theme>> = {
+  'owed-forgotten': 'batchesThatReturnLate',
+  unchained: 'twoExpansionsApart',
+  'lease-not-checked-again': 'pausedWithUpstream',
+  'lease-without-heartbeat': 'heartbeatsLost',
+  'cut-in-force-early': 'heartbeatsLost',
+  'one-key': 'logErasedBehindReaders',
+}
 
 export const distort = {
   key(model: Model, record: StateRecord, key: string): string {

@@ -8,6 +8,8 @@ import {
   type CoordinatorEvent,
   type CoordinatorState,
 } from '../../src/features/layouts/expansion.ts'
+import { type ChangePlan, makePlan } from '../../src/features/layouts/control/change-plan.ts'
+import { fateOf, proposalOf } from '../../src/features/layouts/control/wish.ts'
 import { reduceGuard, type GuardEvent } from '../../src/features/layouts/guard.ts'
 import { newGuard, type Batch, type CountReason, type GuardState } from '../../src/features/layouts/guard-state.ts'
 import type { LayoutTimes } from '../../src/features/layouts/times.ts'
@@ -17,7 +19,8 @@ import { applyEntry, emptyLog, fleetOf, topicOf, type LogState } from '../../src
 import type { StateRecord } from '../../src/state/record.ts'
 import { keyOf } from '../../src/state/records.ts'
 import { dueSnapshots, erasableKeys } from '../../src/state/snapshot.ts'
-import { currentLayout, widestCount } from '../../src/state/topic-state.ts'
+import { mayPropose } from '../../src/state/topic-reducer.ts'
+import { currentLayout, type Proposal, widestCount } from '../../src/state/topic-state.ts'
 import type { Rec, SentBatch } from './broker.ts'
 import { Fetcher } from './fetcher.ts'
 import { distort } from './mutations.ts'
@@ -63,6 +66,7 @@ export class Proxy {
   #metadata: { instance: string | undefined; answer: (count: number | undefined) => void; sinceMs: number }[] = []
   readonly #keys = new Map<string, string[]>()
   readonly #appends: Link
+  #wish: { plan: ChangePlan; id: string; seen: Proposal | undefined; sentMs: number } | undefined
 
   constructor(model: Model, id: string) {
     this.model = model
@@ -314,6 +318,7 @@ export class Proxy {
     this.fetcher.tick()
     if (!this.mayAct || view === undefined) return
     this.#feedView(view)
+    this.#followWish(view)
     this.#toGuard({ type: 'tick' })
     this.#toCoordinator({ type: 'tick' })
     if (this.#coordinator.isLeader && this.model.world.random.chance(0.02)) this.#tidy()
@@ -335,13 +340,29 @@ export class Proxy {
     if (this.model.world.random.chance(0.7)) for (const key of erasableKeys(this.log)) this.#appendRaw(key, undefined)
   }
 
+  /** An admin asks this proxy for a count: its proposal goes to the log, the leader goes on with it. */
   wish(to: number): void {
-    const view = this.view
-    if (view === undefined) return
-    const { order } = this.model
+    const { view } = this
+    if (view === undefined || !this.mayAct || this.#wish !== undefined) return
+    const plan = makePlan(view.topic, this.model.order, to > currentLayout(view.topic).count ? 'expand' : 'shrink', to)
     const gates = this.model.gatesFor(view.topic, to)
-    const change = to > currentLayout(view.topic).count ? 'expand' : 'shrink'
-    this.#toCoordinator({ type: 'wish', wish: { id: `to${to}`, change, to, order, gates } })
+    if (!mayPropose(view.topic, to, gates)) return
+    this.#wish = { plan: { ...plan, gates }, id: `${this.id}/${this.#ids++}`, seen: undefined, sentMs: -Infinity }
+    this.#followWish(view)
+  }
+
+  #followWish(view: View): void {
+    const wish = this.#wish
+    if (wish === undefined) return
+    const outcome = fateOf(wish.plan, wish.id, wish.seen, view.topic)
+    if (outcome !== undefined) {
+      this.#wish = undefined
+      return this.model.world.count(`wish ${outcome.kind}`)
+    }
+    wish.seen = view.topic.proposal ?? wish.seen
+    if (wish.seen !== undefined || this.model.world.now - wish.sentMs < this.#times.retryMs) return
+    wish.sentMs = this.model.world.now
+    this.#append(proposalOf(wish.plan, wish.id, this.id, topicId, false))
   }
 
   #toCoordinator(event: CoordinatorEvent): void {
@@ -363,6 +384,12 @@ export class Proxy {
           this.#rpc(
             () => ({ count: broker.partitions.length, isLed: broker.leaderless.size === 0 }),
             (seen) => this.#toCoordinator({ type: 'observed', ...seen, leaderEpochs: {} }),
+          )
+          break
+        case 'read-starts':
+          this.#rpc(
+            () => Object.fromEntries(effect.partitions.map((p) => [p, broker.logStart(p)])),
+            (starts) => this.#toCoordinator({ type: 'starts', starts }),
           )
           break
         case 'read-ends': {

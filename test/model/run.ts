@@ -1,15 +1,6 @@
 /** Runs one seed to its end and judges it. */
 import { judgeRun, undelivered, type Finding } from './judge.ts'
-import { Model } from './model.ts'
-import type { Mutation } from './mutations.ts'
-
-export interface RunOptions {
-  seed: number
-  mutation?: Mutation | undefined
-  /** Numbers of faults to leave out. */
-  skip?: ReadonlySet<number>
-  isTracing?: boolean
-}
+import { Model, type RunOptions } from './model.ts'
 
 export interface RunResult {
   model: Model
@@ -19,7 +10,7 @@ export interface RunResult {
 }
 
 export function runSeed(options: RunOptions): RunResult {
-  const model = new Model(options.seed, options.mutation, options.skip ?? new Set(), options.isTracing ?? false)
+  const model = new Model(options)
   const { scenario, world } = model
   const isAtRest = (): boolean =>
     world.now > scenario.faultsUntil &&

@@ -112,10 +112,10 @@ const kinds: readonly [kind: string, weight: number, longestMs: number][] = [
   ['crash of a member', 4, 0],
 ]
 
-export function drawScenario(random: Random, skip: ReadonlySet<number>): Scenario {
+export function drawScenario(random: Random, skip: ReadonlySet<number>, theme?: Theme): Scenario {
   const counts = random.pick(countsList)
   const order: Order = random.chance(0.5) ? 'key' : 'producer'
-  const heaviness = random.pick([0, 0.3, 1, 1])
+  const heaviness = theme === undefined ? random.pick([0, 0.3, 1, 1]) : 1
   const producers = Array.from({ length: random.int(2, 4) }, (_, index) =>
     drawProducer(random, index, counts, heaviness),
   )
@@ -138,7 +138,9 @@ export function drawScenario(random: Random, skip: ReadonlySet<number>): Scenari
     settleMs: 30_000,
     endMs: 150_000,
   }
-  const scenario = heaviness > 0 && random.chance(0.45) ? random.pick(themes)(random, drawn) : drawn
+  const isBent = theme !== undefined || (heaviness > 0 && random.chance(0.55))
+  const bend = themes[theme ?? random.pick(Object.keys(themes) as Theme[])]
+  const scenario = isBent ? bend(random, drawn) : drawn
   return { ...scenario, faults: scenario.faults.filter((fault) => !skip.has(fault.number)) }
 }
 
@@ -169,12 +171,15 @@ function drawGroup(random: Random, index: number): GroupPlan {
 }
 
 /** Scenarios bent towards a danger that chance alone meets too rarely. */
-const themes: readonly ((random: Random, scenario: Scenario) => Scenario)[] = [
-  (random, scenario) => actOnOldView(random, scenario, 'pause with its upstream', 1000),
-  (random, scenario) => actOnOldView(random, scenario, 'heartbeats lost, then reads', -2500),
+const themes = {
+  pausedWithUpstream: (random, scenario) => actOnOldView(random, scenario, 'pause with its upstream', 1000),
+  heartbeatsLost: (random, scenario) => actOnOldView(random, scenario, 'heartbeats lost, then reads', -2500),
   twoExpansionsApart,
   batchesThatReturnLate,
-]
+  logErasedBehindReaders,
+} satisfies Record<string, (random: Random, scenario: Scenario) => Scenario>
+
+export type Theme = keyof typeof themes
 
 /** A proxy that acts on an old view for as long as it can, while producers move to fresh partitions. */
 function actOnOldView(random: Random, scenario: Scenario, kind: string, afterMs: number): Scenario {
@@ -262,6 +267,24 @@ function batchesThatReturnLate(random: Random, scenario: Scenario): Scenario {
       { ...common, name: 'p0', family: late, gapMs: 30, records: 260 },
       { ...common, name: 'p1', family: quick, gapMs: 60, records: 160 },
     ],
+  }
+}
+
+/** The state log is compacted again and again while proxies start that have to read all of it. */
+function logErasedBehindReaders(random: Random, scenario: Scenario): Scenario {
+  const at = scenario.changes[0] ?? 0
+  const faults = Array.from({ length: 9 }, (_, number) => {
+    const kind = number % 3 === 2 ? 'kill' : 'compaction'
+    return { number, kind, atMs: at + random.int(-500, 9000), forMs: 0, proxy: random.int(0, 1000) }
+  })
+  return {
+    ...scenario,
+    faults,
+    counts: random.pick([
+      [3, 6, 12],
+      [3, 5],
+      [2, 4, 3],
+    ]),
   }
 }
 

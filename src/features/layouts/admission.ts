@@ -11,18 +11,29 @@ import { mayStand, unsealed } from './votes.ts'
 import type { View } from '../../state/view.ts'
 
 export type Verdict =
-  | { type: 'forward'; age: number; layout: number; counts: CountReason[] }
-  | { type: 'hold'; reason: HoldReason; age: number; target?: number; isMixed?: boolean; withdraw?: Layout[] }
+  | { type: 'forward'; age: number; oldest: number; layout: number; counts: CountReason[] }
+  | {
+      type: 'hold'
+      reason: HoldReason
+      age: number
+      oldest: number
+      target?: number
+      isMixed?: boolean
+      withdraw?: Layout[]
+    }
 
 export function judge(turn: Turn, batch: Batch, isGranted: boolean): Verdict {
   const view = turn.state.view
-  if (view === undefined) return { type: 'hold', reason: 'no view', age: 0 }
+  if (view === undefined) return { type: 'hold', reason: 'no view', age: 0, oldest: 0 }
   const explained = explainBatch(turn, view, batch)
   // Placed by a layout we have not read yet: catch up, never refuse.
-  if (explained === undefined) return { type: 'hold', reason: 'ahead', age: Infinity }
-  if (isOfProposal(view, batch, explained)) return { type: 'hold', reason: 'preparing', age: Infinity }
+  if (explained === undefined) return { type: 'hold', reason: 'ahead', age: Infinity, oldest: Infinity }
+  if (isOfProposal(view, batch, explained))
+    return { type: 'hold', reason: 'preparing', age: Infinity, oldest: Infinity }
   const blocking = unsealed(view).filter((layout) => explained.age < layout.epoch && mayStand(turn, layout))
-  if (blocking.length > 0) return { type: 'hold', reason: 'withdrawal', age: explained.age, withdraw: blocking }
+  const { age } = explained
+  const oldest = explained.epochs[0] ?? age
+  if (blocking.length > 0) return { type: 'hold', reason: 'withdrawal', age, oldest, withdraw: blocking }
   return judgeLayout(turn, view, batch, explained, isGranted)
 }
 
@@ -35,34 +46,35 @@ function isOfProposal(view: View, batch: Batch, explained: Explanation): boolean
 
 function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanation, isGranted: boolean): Verdict {
   const { epochs, age } = explained
+  const oldest = epochs[0] ?? age
   const { layout: last, reached } = cuttingOf(turn, view, batch.instance)
   const open = openLayouts(view, turn.atMs, turn.state.times)
   const current = open.at(-1)?.epoch ?? age
   const sealed = isLateAfterSeal(view, age) ? (['late after the seal'] as CountReason[]) : []
   if (epochs.length === 0) {
     const isCut = crossesCut(open, age, current)
-    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, target: current, isMixed: true }
+    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, oldest, target: current, isMixed: true }
     // Its old records lie above the cut, if one was taken, and its producer is cut again.
     const counts: CountReason[] = isCut ? ['mixed layouts in one batch', ...sealed] : sealed
-    return { type: 'forward', age, layout: age, counts }
+    return { type: 'forward', age, oldest, layout: age, counts }
   }
   const newest = epochs.at(-1) ?? last
   const since = sinceWhen(open, epochs)
   const counts = [...sealed]
   // Some record fits an older and a newer layout, but not one between: old or new, it may be on the wrong side of a cut.
-  if (
-    crossesCut(open, Math.min(last, epochs[0] ?? last), Math.max(explained.need, since)) &&
-    explained.need > (epochs[0] ?? 0)
-  ) {
+  if (crossesCut(open, Math.min(last, oldest), Math.max(explained.need, since)) && explained.need > oldest) {
     counts.push('old and new alike')
   }
   if (last >= since) {
     // A batch of a newer layout went before it, and nothing gates it.
     if (crossesCut(open, newest, reached)) counts.push('late after its cut')
-    return { type: 'forward', age, layout: Math.min(last, newest), counts }
+    return { type: 'forward', age, oldest, layout: Math.min(last, newest), counts }
   }
-  if (!isGranted && crossesCut(open, last, since)) return { type: 'hold', reason: 'cut', age, target: since }
-  return { type: 'forward', age, layout: since, counts }
+  if (!isGranted && crossesCut(open, last, since)) {
+    // It waits itself: while it is away to come back nothing older stands behind it.
+    return { type: 'hold', reason: 'cut', age, oldest: since, target: since }
+  }
+  return { type: 'forward', age, oldest, layout: since, counts }
 }
 
 /** Whether one of the changes after layout `from` up to `to` is gated by cuts. */

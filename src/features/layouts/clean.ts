@@ -8,15 +8,24 @@
  */
 import type { LayoutTimes } from './times.ts'
 
-interface Unanswered {
-  readonly id: string
+/** A batch, or what is left to wait for of it. */
+interface Dated {
   readonly mark: string
   readonly age: number
+  /**
+   * The oldest layout that explains it too. While it is on its way for long, older batches may stand behind it in its
+   * client's queue, even if its own keys lie in the same place under every layout.
+   */
+  readonly oldest: number
 }
 
-interface Owed {
-  readonly mark: string
-  readonly age: number
+interface Unanswered extends Dated {
+  readonly id: string
+  /** On the instance's clock. */
+  readonly sinceMs: number
+}
+
+interface Owed extends Dated {
   /** On the instance's clock. */
   readonly sinceMs: number
 }
@@ -60,11 +69,14 @@ export type LedgerEvent =
   | { type: 'shown'; epoch: number }
   | { type: 'writer'; wrote: boolean }
   | { type: 'arrived'; mark: string; age: number }
-  | { type: 'forwarded'; id: string; mark: string; age: number }
+  | { type: 'forwarded'; id: string; mark: string; age: number; oldest: number }
   | { type: 'answered'; id: string }
   | { type: 'failed'; id: string }
-  | { type: 'refused'; mark: string; age: number }
+  | { type: 'refused'; mark: string; age: number; oldest: number }
   | { type: 'takenOver' }
+
+/** Longer than this a batch is not on its way to a healthy broker: its client's queue has grown behind it. */
+const slowMs = 500
 
 export function newLedger(instance: string, knownEpoch: number): Ledger {
   return {
@@ -113,17 +125,18 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
       if (ledger.isWriter && (ledger.wrote || !event.wrote)) return ledger
       return { ...ledger, isWriter: true, wrote: ledger.wrote || event.wrote }
     case 'arrived':
-      return touch({ ...ledger, wrote: true, owed: ledger.owed.filter((o) => o.mark !== event.mark) }, event.age, now)
+      return arrive(ledger, event, now)
     case 'forwarded': {
-      const { id, mark, age } = event
-      return { ...ledger, unanswered: [...ledger.unanswered, { id, mark, age }] }
+      const { id, mark, age, oldest } = event
+      return { ...ledger, unanswered: [...ledger.unanswered, { id, mark, age, oldest, sinceMs: now }] }
     }
     case 'answered':
     case 'failed': {
       const batch = ledger.unanswered.find((other) => other.id === event.id)
       if (batch === undefined) return ledger
       const rest = { ...ledger, unanswered: ledger.unanswered.filter((other) => other !== batch) }
-      return touch(event.type === 'failed' ? owe(rest, batch, now) : rest, batch.age, now)
+      const isSlow = now - batch.sinceMs >= slowMs
+      return touch(event.type === 'failed' ? owe(rest, batch, now) : rest, isSlow ? batch.oldest : batch.age, now)
     }
     case 'refused':
       return owe(ledger, event, now)
@@ -142,7 +155,7 @@ export function isClean(ledger: Ledger, epoch: number, atMs: number, times: Layo
     if (ledger.takenOverMs !== undefined) return !owes || atMs - ledger.takenOverMs >= times.comeBackMs
   }
   const shownMs = Math.min(...ledger.shown.filter((showing) => showing.epoch >= epoch).map((showing) => showing.atMs))
-  if (!Number.isFinite(shownMs) || owes || hasUnansweredOlder(ledger, epoch)) return false
+  if (!Number.isFinite(shownMs) || owes || hasUnansweredOlder(ledger, epoch, atMs)) return false
   return clockOf(ledger, atMs) - Math.max(shownMs, lastOlder(ledger, epoch)) >= times.quietMs
 }
 
@@ -151,14 +164,16 @@ function mayHoldOlder(ledger: Ledger, epoch: number): boolean {
   return ledger.wrote || (ledger.isWriter && ledger.shown.some((showing) => showing.epoch < epoch))
 }
 
-export function hasUnansweredOlder(ledger: Ledger, epoch: number): boolean {
-  return ledger.unanswered.some((batch) => batch.age < epoch)
+/** Whether a batch of an older layout is on its way, or one of any layout for so long that older ones may wait behind. */
+export function hasUnansweredOlder(ledger: Ledger, epoch: number, atMs: number): boolean {
+  const now = clockOf(ledger, atMs)
+  return ledger.unanswered.some((batch) => batch.age < epoch || (batch.oldest < epoch && now - batch.sinceMs >= slowMs))
 }
 
-/** Whether a batch of a layout older than `epoch` is still to come back. */
+/** Whether a batch that may be of a layout older than `epoch` is still to come back. */
 export function owesOlder(ledger: Ledger, epoch: number, atMs: number, times: LayoutTimes): boolean {
   const now = clockOf(ledger, atMs)
-  return ledger.owed.some((batch) => batch.age < epoch && now - batch.sinceMs < times.comeBackMs)
+  return ledger.owed.some((batch) => batch.oldest < epoch && now - batch.sinceMs < times.comeBackMs)
 }
 
 /** When, on the instance's clock, the last batch older than `epoch` came or was answered; -Infinity if none. */
@@ -184,9 +199,16 @@ function loseConnection(ledger: Ledger, event: { connection: string; boundMs: nu
   return { ...stop(stopped, { reason: 'gone', untilMs: Infinity }, event.atMs), goneSinceMs: event.atMs }
 }
 
-function owe(ledger: Ledger, batch: { mark: string; age: number }, now: number): Ledger {
-  const owed = ledger.owed.filter((other) => other.mark !== batch.mark)
-  return { ...ledger, owed: [...owed, { mark: batch.mark, age: batch.age, sinceMs: now }] }
+/** What waits behind a batch that was owed comes next: the quiet begins again with the oldest layout it may be of. */
+function arrive(ledger: Ledger, { mark, age }: { mark: string; age: number }, now: number): Ledger {
+  const returned = ledger.owed.find((other) => other.mark === mark)
+  const owed = ledger.owed.filter((other) => other !== returned)
+  return touch({ ...ledger, wrote: true, owed }, Math.min(age, returned?.oldest ?? age), now)
+}
+
+function owe(ledger: Ledger, { mark, age, oldest }: Dated, now: number): Ledger {
+  const owed = ledger.owed.filter((other) => other.mark !== mark)
+  return { ...ledger, owed: [...owed, { mark, age, oldest, sinceMs: now }] }
 }
 
 function touch(ledger: Ledger, age: number, now: number): Ledger {

@@ -5,7 +5,7 @@
  * Whatever arrives late or fails before the cut is in force starts the wait again, within the same bound.
  */
 import type { CutRecord } from '../../state/record.ts'
-import { isInForce, openEpochs, type TopicState } from '../../state/topic-state.ts'
+import { currentLayout, isInForce, openEpochs, type TopicState } from '../../state/topic-state.ts'
 import { clockOf, hasUnansweredOlder, lastOlder, owesOlder } from './clean.ts'
 import { appendOnce, type Cutting, ledgerOf, type Round, type Turn } from './guard-state.ts'
 import type { View } from '../../state/view.ts'
@@ -94,6 +94,15 @@ function recordCut(turn: Turn, view: View, round: Round, ends: Readonly<Record<n
   appendOnce(turn, `cut ${round.id}`, record)
 }
 
+/**
+ * Every cut is kept as long as its records are, so where many producers change one after the other, cuts are taken
+ * ever further apart and each serves more of them: some hundreds for a change, whatever the number of producers.
+ */
+function apartMs(topic: TopicState): number {
+  const opened = currentLayout(topic).openedAt
+  return Math.min(4000, 10 * topic.cuts.filter((cut) => cut.at > opened).length)
+}
+
 function beginRound(turn: Turn, view: View): void {
   const { rounds, times, proxy } = turn.state
   const reading = rounds.find((round) => round.ends === undefined)
@@ -102,6 +111,7 @@ function beginRound(turn: Turn, view: View): void {
     if (turn.atMs - reading.askedMs < times.retryMs) return
     turn.state.rounds = rounds.filter((round) => round !== reading)
   }
+  if (turn.atMs - turn.state.lastRoundMs < apartMs(view.topic)) return
   const targets: Record<string, number> = {}
   for (const [instance, cutting] of turn.state.cutting) {
     const isServed = turn.state.rounds.some((round) => round.targets[instance] !== undefined)
@@ -111,6 +121,7 @@ function beginRound(turn: Turn, view: View): void {
   if (Object.keys(targets).length === 0) return
   const id = `${proxy}:${turn.state.roundsMade}`
   turn.state.roundsMade += 1
+  turn.state.lastRoundMs = turn.atMs
   const layouts = openEpochs(view.topic, turn.atMs, times.settleMs)
   const leftOut = waitingForSeal(view.topic)
   turn.state.rounds = [...turn.state.rounds, { id, targets, layouts, leftOut, askedMs: turn.atMs }]
@@ -127,7 +138,7 @@ function maySwitch(turn: Turn, instance: string, cutting: Cutting, target: numbe
 export function isQuiet(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
   const { times, held } = turn.state
   const ledger = ledgerOf(turn, instance)
-  if (hasUnansweredOlder(ledger, target) || owesOlder(ledger, target, turn.atMs, times)) return false
+  if (hasUnansweredOlder(ledger, target, turn.atMs) || owesOlder(ledger, target, turn.atMs, times)) return false
   if (held.some((item) => item.batch.instance === instance && item.age < target && item.reason === 'withdrawal'))
     return false
   const now = clockOf(ledger, turn.atMs)

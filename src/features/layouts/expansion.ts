@@ -4,39 +4,21 @@
  * the log decides which of two equal records counts. Nothing is created before the proposal was read back, and nothing
  * is shown before `open` was.
  */
-import type {
-  AnnouncedRecord,
-  ChangeName,
-  GateKind,
-  OpenRecord,
-  Order,
-  ProxyId,
-  SealedRecord,
-  StateRecord,
-} from '../../state/record.ts'
+import type { AnnouncedRecord, OpenRecord, ProxyId, SealedRecord, StateRecord } from '../../state/record.ts'
 import { expelledBelow } from '../../state/fleet.ts'
 import {
   currentLayout,
+  isSettled,
   type Layout,
   missingVotes,
   openEpochs,
   type Proposal,
   widestCount,
 } from '../../state/topic-state.ts'
-import { mayPropose } from '../../state/topic-reducer.ts'
 import { range } from './keys-moving.ts'
 import type { LayoutTimes } from './times.ts'
 import { unsealed } from './votes.ts'
 import type { View } from '../../state/view.ts'
-
-/** What was asked for by an admin client, the command line or the API. */
-export interface Wish {
-  readonly id: string
-  readonly change: ChangeName
-  readonly to: number
-  readonly order: Order
-  readonly gates: GateKind
-}
 
 export interface CoordinatorState {
   readonly proxy: ProxyId
@@ -44,7 +26,6 @@ export interface CoordinatorState {
   view?: View
   /** Whether this proxy leads the fleet; others only abort what takes too long. */
   isLeader: boolean
-  wish?: Wish
   /** What Metadata says of the topic: partitions that exist, and whether each has a leader. */
   observed?: { count: number; isLed: boolean; leaderEpochs: Readonly<Record<number, number>> }
   /** Answers of reads of end offsets, by what they were read for. */
@@ -55,9 +36,10 @@ export interface CoordinatorState {
 export type CoordinatorEvent =
   | { type: 'view'; view: View }
   | { type: 'leader'; isLeader: boolean }
-  | { type: 'wish'; wish: Wish }
   | { type: 'observed'; count: number; isLed: boolean; leaderEpochs: Readonly<Record<number, number>> }
   | { type: 'ends'; what: string; ends: Readonly<Record<number, number>> }
+  /** First offsets of the logs. */
+  | { type: 'starts'; starts: Readonly<Record<number, number>> }
   | { type: 'tick' }
 
 export type CoordinatorEffect =
@@ -65,6 +47,7 @@ export type CoordinatorEffect =
   | { type: 'create'; count: number }
   | { type: 'observe' }
   | { type: 'read-ends'; what: string; partitions: number[] }
+  | { type: 'read-starts'; partitions: number[] }
 
 export function newCoordinator(proxy: ProxyId, times: LayoutTimes): CoordinatorState {
   return { proxy, times, isLeader: false, reads: {}, sent: {} }
@@ -89,14 +72,14 @@ export function reduceCoordinator(
     case 'leader':
       state.isLeader = event.isLeader
       break
-    case 'wish':
-      state.wish = event.wish
-      break
     case 'observed':
       state.observed = { count: event.count, isLed: event.isLed, leaderEpochs: event.leaderEpochs }
       break
     case 'ends':
       state.reads = Object.fromEntries([...Object.entries(state.reads).slice(-7), [event.what, event.ends]])
+      break
+    case 'starts':
+      if (state.view !== undefined) prune(turn, state.view, event.starts)
       break
     case 'tick':
       break
@@ -109,27 +92,13 @@ function advance(turn: Turn, view: View): void {
   const { proposal } = view.topic
   if (proposal !== undefined) abortWhenOverdue(turn, view, proposal)
   if (!turn.state.isLeader) return
-  if (proposal === undefined) propose(turn, view)
-  else if (proposal.preparingAt === undefined) prepare(turn, view, proposal)
-  else open(turn, view, proposal)
+  if (proposal !== undefined) {
+    if (proposal.preparingAt === undefined) prepare(turn, view, proposal)
+    else open(turn, view, proposal)
+  }
   announce(turn, view)
   for (const layout of unsealed(view)) seal(turn, view, layout)
-}
-
-function propose(turn: Turn, view: View): void {
-  const { wish, proxy } = turn.state
-  if (wish === undefined || !mayPropose(view.topic, wish.to, wish.gates)) return
-  const { id, ...rest } = wish
-  const after = currentLayout(view.topic).epoch
-  const proposal = `${proxy}/${id}/${view.position}`
-  append(turn, `proposal ${id} ${after}`, {
-    kind: 'proposal',
-    proxy,
-    topicId: view.topic.topicId,
-    proposal,
-    after,
-    ...rest,
-  })
+  lookAtStarts(turn, view)
 }
 
 /** Creates what is missing and waits for leaders. A shrink, and partitions left by an aborted change, need neither. */
@@ -234,6 +203,30 @@ export function whoIsMissing(view: View, layout: Layout, atMs: number, times: La
   return [...missing.live, ...dead]
 }
 
+/** At rest, cuts may have become useless. */
+function lookAtStarts(turn: Turn, view: View): void {
+  const { cuts, layouts, proposal } = view.topic
+  const { times } = turn.state
+  const isAtRest = proposal === undefined && layouts.every((layout) => isSettled(layout, turn.atMs, times.settleMs))
+  if (cuts.length === 0 || !isAtRest) return
+  once(turn, 'starts', { type: 'read-starts', partitions: range(0, widestCount(view.topic)) }, times.pruneMs)
+}
+
+/**
+ * Forgets cuts that gate nothing for any group, whatever it committed: all logs start at or above their ends. Only from
+ * the oldest on, so that whatever an earlier cut gated is open when a later one is forgotten. Where the logs keep
+ * everything, cuts are kept too: a group that reads from the beginning needs them.
+ */
+function prune(turn: Turn, view: View, starts: Readonly<Record<number, number>>): void {
+  const isUseless = (ends: Readonly<Record<number, number>>): boolean =>
+    Object.entries(ends).every(([partition, end]) => (starts[Number(partition)] ?? 0) >= end)
+  const kept = view.topic.cuts.findIndex((cut) => !isUseless(cut.ends))
+  const last = view.topic.cuts.at(kept < 0 ? -1 : kept - 1)
+  if (kept === 0 || last === undefined) return
+  const { proxy } = turn.state
+  append(turn, `pruned ${last.at}`, { kind: 'pruned', proxy, topicId: view.topic.topicId, upTo: last.at })
+}
+
 function pick(offsets: Readonly<Record<number, number>>, partitions: readonly number[]): Record<number, number> {
   return Object.fromEntries(partitions.map((partition) => [partition, offsets[partition] ?? 0]))
 }
@@ -242,10 +235,10 @@ function append(turn: Turn, what: string, record: StateRecord): void {
   once(turn, what, { type: 'append', record })
 }
 
-/** Does it unless it was done less than `retryMs` ago. */
-function once(turn: Turn, what: string, effect: CoordinatorEffect): void {
+/** Does it unless it was done less than `apartMs` ago. */
+function once(turn: Turn, what: string, effect: CoordinatorEffect, apartMs = turn.state.times.retryMs): void {
   const sentMs = turn.state.sent[what]
-  if (sentMs !== undefined && turn.atMs - sentMs < turn.state.times.retryMs) return
+  if (sentMs !== undefined && turn.atMs - sentMs < apartMs) return
   turn.state.sent = { ...turn.state.sent, [what]: turn.atMs }
   turn.effects.push(effect)
 }

@@ -31,6 +31,8 @@ export interface Held {
   readonly sinceMs: number
   readonly reason: HoldReason
   readonly age: number
+  /** The oldest layout that explains it too. */
+  readonly oldest: number
   /** Its cut is in force: it goes on whatever its keys say. */
   readonly isGranted: boolean
 }
@@ -67,6 +69,7 @@ export interface GuardState {
   cutting: ReadonlyMap<string, Cutting>
   rounds: readonly Round[]
   roundsMade: number
+  lastRoundMs: number
   /** Epoch → highest ballot this proxy has used. */
   ballots: Readonly<Record<number, number>>
   /** What was appended and not read back yet → when. */
@@ -115,6 +118,7 @@ export function newGuard(proxy: ProxyId, times: LayoutTimes): GuardState {
     cutting: new Map(),
     rounds: [],
     roundsMade: 0,
+    lastRoundMs: -Infinity,
     ballots: {},
     sent: {},
     ends: {},

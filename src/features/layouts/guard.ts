@@ -92,16 +92,16 @@ function arrive(turn: Turn, batch: Batch): void {
   note(turn, batch.instance, { type: 'arrived', mark: batch.mark, age: verdict.age })
   const { sequenced, partition } = batch
   if (sequenced !== undefined && isOutOfTurn(turn.state.sequences, partition, sequenced, turn.atMs)) {
-    return refuse(turn, batch, 'sequence', verdict.age)
+    return refuse(turn, batch, 'sequence', verdict)
   }
   const isBehind = turn.state.held.some((item) => isSameLane(item.batch, batch))
-  if (isBehind) return hold(turn, batch, { type: 'hold', reason: 'lane', age: verdict.age })
+  if (isBehind) return hold(turn, batch, { ...verdict, reason: 'lane' })
   restartCut(turn, batch.instance, verdict.age)
   if (verdict.type === 'forward') return forward(turn, batch, verdict)
   begin(turn, batch, verdict)
   // Held, it would keep its instance's older batches in the queue. A mixed one carries them itself.
   const isInTheWay = verdict.reason === 'cut' && !batch.hasRoom && verdict.isMixed !== true
-  if (isInTheWay && batch.mayRefuse) return refuse(turn, batch, verdict.reason, verdict.age)
+  if (isInTheWay && batch.mayRefuse) return refuse(turn, batch, verdict.reason, verdict)
   hold(turn, batch, verdict)
 }
 
@@ -109,9 +109,9 @@ function isSameLane(a: Batch, b: Batch): boolean {
   return a.instance === b.instance && a.partition === b.partition
 }
 
-function hold(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'hold' }>): void {
-  const { reason, age } = verdict
-  turn.state.held = [...turn.state.held, { batch, sinceMs: turn.atMs, reason, age, isGranted: false }]
+function hold(turn: Turn, batch: Batch, verdict: Pick<Held, 'reason' | 'age' | 'oldest'>): void {
+  const { reason, age, oldest } = verdict
+  turn.state.held = [...turn.state.held, { batch, sinceMs: turn.atMs, reason, age, oldest, isGranted: false }]
 }
 
 /** Starts what a held batch waits for. */
@@ -125,8 +125,9 @@ function begin(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'hold
 function forward(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'forward' }>): void {
   const { state } = turn
   const view = state.view
-  note(turn, batch.instance, { type: 'forwarded', id: batch.id, mark: batch.mark, age: verdict.age })
-  state.flying = new Map(state.flying).set(batch.id, { batch, age: verdict.age })
+  const { age, oldest } = verdict
+  note(turn, batch.instance, { type: 'forwarded', id: batch.id, mark: batch.mark, age, oldest })
+  state.flying = new Map(state.flying).set(batch.id, { batch, age })
   if (view !== undefined) {
     const cutting = cuttingOf(turn, view, batch.instance)
     const reached = Math.max(cutting.reached, verdict.layout)
@@ -137,8 +138,9 @@ function forward(turn: Turn, batch: Batch, verdict: Extract<Verdict, { type: 'fo
   turn.effects.push({ type: 'forward', batch })
 }
 
-function refuse(turn: Turn, batch: Batch, reason: Held['reason'], age: number): void {
-  note(turn, batch.instance, { type: 'refused', mark: batch.mark, age })
+function refuse(turn: Turn, batch: Batch, reason: Held['reason'], judged: Pick<Held, 'age' | 'oldest'>): void {
+  const { age, oldest } = judged
+  note(turn, batch.instance, { type: 'refused', mark: batch.mark, age, oldest })
   const { state } = turn
   if (batch.sequenced !== undefined) {
     state.sequences = expectSequence(state.sequences, batch.partition, batch.sequenced, turn.atMs)
@@ -246,7 +248,7 @@ function releaseHeld(turn: Turn): void {
     const isOverdue = turn.atMs - item.sinceMs >= turn.state.times.holdBoundMs
     if (isOverdue || refusedLanes.some((other) => isSameLane(other, batch))) {
       refusedLanes.push(batch)
-      refuse(turn, batch, item.reason, item.age)
+      refuse(turn, batch, item.reason, item)
       continue
     }
     if (kept.some((other) => isSameLane(other.batch, batch))) {
@@ -259,7 +261,7 @@ function releaseHeld(turn: Turn): void {
       continue
     }
     begin(turn, batch, verdict)
-    kept.push({ ...item, reason: verdict.reason, age: verdict.age })
+    kept.push({ ...item, reason: verdict.reason, age: verdict.age, oldest: verdict.oldest })
   }
   turn.state.held = kept
 }

@@ -34,11 +34,14 @@ export function range(from: number, to: number): number[] {
 
 /**
  * How a change to `to` partitions is gated. The seal is enough only where no existing partition gains keys and every
- * new one is fresh: in a partition that an earlier layout had, old and new batches look alike.
+ * new one is fresh: in a partition that an earlier layout had, old and new batches look alike. Where an instance writes
+ * through two proxies no proxy can tell when its batches of the old layout have all come, so the seal is used whatever
+ * the order, where it is enough.
  */
 export function gateKindOf(topic: TopicState, to: number, order: Order): GateKind {
   const counts = topic.layouts.map((layout) => layout.count)
   const from = counts.at(-1) ?? 0
   const isFresh = from === Math.max(...counts)
-  return order === 'key' && to > from && isFresh && existingThatGain(from, to).length === 0 ? 'seal' : 'cuts'
+  const wantsSeal = order === 'key' || topic.split !== undefined
+  return wantsSeal && to > from && isFresh && existingThatGain(from, to).length === 0 ? 'seal' : 'cuts'
 }

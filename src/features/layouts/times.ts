@@ -20,6 +20,8 @@ export interface LayoutTimes {
   readonly settleMs: number
   /** A record that was not read back after this time is appended again. */
   readonly retryMs: number
+  /** How often it is looked whether cuts can be forgotten. */
+  readonly pruneMs: number
 }
 
 export const defaultTimes: LayoutTimes = {
@@ -33,4 +35,5 @@ export const defaultTimes: LayoutTimes = {
   prepareBoundMs: 10_000,
   settleMs: 600_000,
   retryMs: 1_000,
+  pruneMs: 60_000,
 }

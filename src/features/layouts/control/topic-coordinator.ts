@@ -79,14 +79,22 @@ export class TopicCoordinator {
     this.state = newCoordinator(deps.state.proxy, this.times)
   }
 
-  /** Nothing can happen until a view, a wish or the cluster says something new: no ticks are needed. */
+  /**
+   * Nothing can happen until a view, a wish or the cluster says something new: no ticks are needed. As long as there are
+   * cuts, it is looked now and then whether they can be forgotten.
+   */
   get isIdle(): boolean {
     const topic = this.topic.view()?.topic
     if (this.wish !== undefined) return false
     if (topic === undefined) return true
     const layout = currentLayout(topic)
     const isUnannounced = layout.change === 'shrink' && layout.announcedAt === undefined
-    return topic.proposal === undefined && !isUnannounced && unsealed({ topic } as View).length === 0
+    return (
+      topic.cuts.length === 0 &&
+      topic.proposal === undefined &&
+      !isUnannounced &&
+      unsealed({ topic } as View).length === 0
+    )
   }
 
   /** The state, the leader or this proxy's id may have changed. */
@@ -239,6 +247,9 @@ export class TopicCoordinator {
       case 'read-ends':
         this.readEnds(effect.what, effect.partitions)
         break
+      case 'read-starts':
+        this.readStarts(effect.partitions)
+        break
     }
   }
 
@@ -302,6 +313,13 @@ export class TopicCoordinator {
       (ends) => this.reduce({ type: 'ends', what, ends }),
       // Asked again after `retryMs`.
       (error: Error) => this.deps.log.debug({ topic: this.topic.name }, `no end offsets: ${error.message}`),
+    )
+  }
+
+  private readStarts(partitions: readonly number[]): void {
+    this.deps.cluster.startOffsets(this.topic.name, partitions).then(
+      (starts) => this.reduce({ type: 'starts', starts }),
+      (error: Error) => this.deps.log.debug({ topic: this.topic.name }, `no start offsets: ${error.message}`),
     )
   }
 

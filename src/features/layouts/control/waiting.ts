@@ -77,7 +77,7 @@ function reason(ledger: Ledger, epoch: number, atMs: number, times: LayoutTimes)
   const never = { sinceMs: undefined, untilMs: undefined }
   if (!ledger.shown.some((showing) => showing.epoch >= epoch))
     return { why: 'has not asked for Metadata since the change', ...never }
-  if (hasUnansweredOlder(ledger, epoch)) return { why: 'has batches of the old layout unanswered', ...never }
+  if (hasUnansweredOlder(ledger, epoch, atMs)) return { why: 'has batches of the old layout unanswered', ...never }
   if (owesOlder(ledger, epoch, atMs, times))
     return {
       why: 'may send a batch again that was refused, failed or lost',

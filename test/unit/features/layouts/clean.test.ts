@@ -48,7 +48,14 @@ void test('one that wrote while its batches were not looked at is waited for lik
 })
 
 void test('an unanswered old batch keeps it unclean, and the quiet begins with its answer', () => {
-  const flying = after(connected, wrote, shown, { type: 'forwarded', id: 'x', mark: 'm', age: 0, atMs: 1000 })
+  const flying = after(connected, wrote, shown, {
+    type: 'forwarded',
+    id: 'x',
+    mark: 'm',
+    age: 0,
+    oldest: 0,
+    atMs: 1000,
+  })
   assert.equal(isClean(flying, 1, 60_000, times), false)
   const answered = reduceLedger(flying, { type: 'answered', id: 'x', atMs: 60_000 })
   assert.equal(isClean(answered, 1, 62_999, times), false)
@@ -60,7 +67,7 @@ void test('a batch that failed is waited for until it returns, ten seconds at mo
     connected,
     wrote,
     shown,
-    { type: 'forwarded', id: 'x', mark: 'm', age: 0, atMs: 1000 },
+    { type: 'forwarded', id: 'x', mark: 'm', age: 0, oldest: 0, atMs: 1000 },
     { type: 'failed', id: 'x', atMs: 2000 },
   )
   assert.equal(isClean(failed, 1, 11_999, times), false)
@@ -98,10 +105,43 @@ void test('what it still owes after leaving may come to its new proxy: ten secon
     connected,
     wrote,
     shown,
-    { type: 'refused', mark: 'm', age: 0, atMs: 1500 },
+    { type: 'refused', mark: 'm', age: 0, oldest: 0, atMs: 1500 },
     { type: 'lost', connection: '1', boundMs: 10_000, atMs: 2000 },
     { type: 'takenOver', atMs: 5000 },
   )
   assert.equal(isClean(owing, 1, 14_999, times), false)
   assert.equal(isClean(owing, 1, 15_000, times), true)
+})
+
+void test('a batch that fits both layouts and is owed keeps older ones in the queue behind it', () => {
+  const alike = { mark: 'm', age: 1, oldest: 0 }
+  const failed = after(
+    connected,
+    wrote,
+    shown,
+    { type: 'forwarded', id: 'x', ...alike, atMs: 1000 },
+    { type: 'failed', id: 'x', atMs: 1100 },
+  )
+  assert.equal(isClean(failed, 1, 9000, times), false)
+  const back = reduceLedger(failed, { type: 'arrived', mark: 'm', age: 1, atMs: 6000 })
+  assert.equal(isClean(back, 1, 8999, times), false)
+  assert.equal(isClean(back, 1, 9000, times), true)
+})
+
+void test('one that is answered slowly does so too, one that is answered at once does not', () => {
+  const flying = after(connected, wrote, shown, {
+    type: 'forwarded',
+    id: 'x',
+    mark: 'm',
+    age: 1,
+    oldest: 0,
+    atMs: 4000,
+  })
+  assert.equal(isClean(flying, 1, 4499, times), true)
+  assert.equal(isClean(flying, 1, 4500, times), false)
+  const quick = reduceLedger(flying, { type: 'answered', id: 'x', atMs: 4100 })
+  assert.equal(isClean(quick, 1, 4100, times), true)
+  const slow = reduceLedger(flying, { type: 'answered', id: 'x', atMs: 6000 })
+  assert.equal(isClean(slow, 1, 8999, times), false)
+  assert.equal(isClean(slow, 1, 9000, times), true)
 })

@@ -5,7 +5,6 @@ import {
   type CoordinatorEvent,
   newCoordinator,
   reduceCoordinator,
-  type Wish,
 } from '../../../../src/features/layouts/expansion.ts'
 import { defaultTimes } from '../../../../src/features/layouts/times.ts'
 import { applyFleet, emptyFleet } from '../../../../src/state/fleet.ts'
@@ -14,7 +13,16 @@ import { applyTopic } from '../../../../src/state/topic-reducer.ts'
 import type { TopicState } from '../../../../src/state/topic-state.ts'
 
 type Body = TopicChangeRecord extends infer R ? (R extends unknown ? Omit<R, 'topicId'> : never) : never
-const wish: Wish = { id: 'w', change: 'expand', to: 6, order: 'key', gates: 'seal' }
+const wish: Body = {
+  kind: 'proposal',
+  proxy: 'b',
+  proposal: 'w',
+  after: 0,
+  change: 'expand',
+  to: 6,
+  order: 'key',
+  gates: 'seal',
+}
 
 class Bench {
   coordinator = newCoordinator('a', defaultTimes)
@@ -65,8 +73,7 @@ const named = (effects: CoordinatorEffect[]) =>
 
 /** As far as `ready` of both proxies. */
 function prepared(bench = new Bench()): Bench {
-  bench.view()
-  bench.loop(bench.do({ type: 'wish', wish }))
+  bench.write(wish).view()
   bench.loop(bench.do({ type: 'observed', count: 6, isLed: true, leaderEpochs: { 3: 1, 4: 1, 5: 1 } }))
   const proposal = bench.topic?.proposal?.id ?? assert.fail('no proposal')
   bench.write({ kind: 'ready', proxy: 'a', proposal }).write({ kind: 'ready', proxy: 'b', proposal })
@@ -81,12 +88,10 @@ function opened(): Bench {
   return bench
 }
 
-void test('proposes first, and creates only after it has read that back', () => {
+void test('creates what was proposed only after it has read that back', () => {
   const bench = new Bench()
-  bench.view()
-  const effects = bench.do({ type: 'wish', wish })
-  assert.deepEqual(named(effects), ['proposal'])
-  assert.deepEqual(named(bench.loop(effects)), ['observe'])
+  assert.deepEqual(named(bench.view()), [])
+  assert.deepEqual(named(bench.write(wish).view()), ['observe'])
   assert.deepEqual(named(bench.do({ type: 'observed', count: 3, isLed: true, leaderEpochs: {} })), ['create'])
   assert.deepEqual(named(bench.do({ type: 'observed', count: 6, isLed: false, leaderEpochs: {} })), [])
   assert.deepEqual(named(bench.do({ type: 'observed', count: 6, isLed: true, leaderEpochs: {} })), ['preparing'])
@@ -156,4 +161,19 @@ void test('a proxy that died without a vote is waited for goneAfter long', () =>
   const bench = opened().expel('b').write({ kind: 'vote', proxy: 'a', epoch: 1, ballot: 1, instances: [], ends: {} })
   assert.deepEqual(named(bench.view(defaultTimes.goneAfterMs - 1)), [])
   assert.deepEqual(named(bench.view(defaultTimes.goneAfterMs)), ['read-ends'])
+})
+
+void test('cuts are forgotten, oldest first, once all logs start above their ends and everything is settled', () => {
+  const bench = new Bench()
+  const cut = { kind: 'cut' as const, proxy: 'b', layouts: [0] }
+  bench
+    .write({ ...cut, cut: 'c1', ends: { 0: 5, 1: 5, 2: 5 } })
+    .write({ ...cut, cut: 'c2', ends: { 0: 9, 1: 5, 2: 5 } })
+  assert.deepEqual(named(bench.view()), ['read-starts'])
+  assert.deepEqual(named(bench.do({ type: 'starts', starts: { 0: 4, 1: 9, 2: 9 } })), [])
+  bench.loop(bench.do({ type: 'starts', starts: { 0: 5, 1: 5, 2: 5 } }))
+  assert.deepEqual(
+    bench.topic?.cuts.map((left) => left.id),
+    ['c2'],
+  )
 })
