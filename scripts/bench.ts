@@ -2,6 +2,7 @@
  * Compares Headgate with other proxies, side by side on this machine:
  *   npm run bench -- [SCENARIO …] [--targets a,b] [--rounds 5] [--seconds 3] [--pin] [--json FILE] [--profile DIR]
  *   npm run bench -- codecs [--rounds 5]
+ *   npm run bench -- state [--rounds 5]
  * --profile: V8's CPU profile of the Node targets; choose one target and one scenario for the summary to mean something.
  * Timing never makes it fail; it exits with 1 only if a target did not carry the load at all.
  */
@@ -119,5 +120,15 @@ function benchCodecs(): void {
   }
 }
 
+/** How long the state of 1,000 topics takes to load, and what memory it keeps. */
+function benchState(): void {
+  const file = join(import.meta.dirname, '../test/bench/state-load.ts')
+  const { status } = spawnSync(process.execPath, ['--import', 'tsx', file, '--rounds', values.rounds], {
+    stdio: 'inherit',
+  })
+  process.exitCode = status ?? 1
+}
+
 if (positionals.length === 1 && positionals[0] === 'codecs') benchCodecs()
+else if (positionals.length === 1 && positionals[0] === 'state') benchState()
 else await main()

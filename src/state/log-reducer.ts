@@ -61,27 +61,67 @@ export function topicOf(log: LogState, topicId: string): TopicState | undefined 
 
 /** Applies one entry. Entries below the position were applied before and change nothing. */
 export function applyEntry(log: LogState, entry: LogEntry): LogState {
-  if (entry.offset < log.position) return log
-  const next = { ...log, position: entry.offset + 1 }
-  const record = entry.record
-  if (record === undefined) return applyTombstone(next, entry.key)
-  if (record.kind === 'register' || record.kind === 'expel') return applyFleetRecord(next, entry, record)
-  if (record.kind === 'fleet-snapshot') {
-    const fleet = adopt(next.fleet, entry.key, record.below, record.state, replayFleet)
-    return { ...next, fleet, topics: mapBooks(next.topics, (book) => replayTopic(book, fleet.state)) }
-  }
-  const book: TopicBook = next.topics[record.topicId] ?? emptyBook(undefined)
-  const changed =
-    record.kind === 'topic-snapshot'
-      ? adopt(book, entry.key, record.below, record.state, (b) => replayTopic(b, next.fleet.state))
-      : append(book, entry, record, next.fleet.state)
-  return { ...next, topics: { ...next.topics, [record.topicId]: changed } }
+  return applyEntries(log, [entry])
 }
 
-function applyFleetRecord(log: LogState, entry: LogEntry, record: FleetRecord): LogState {
+/**
+ * Applies entries in order, as `applyEntry` one after the other would; the map of topics is copied once only.
+ * @param onError told of an entry that could not be applied, which then changed nothing; thrown when left out
+ */
+export function applyEntries(
+  log: LogState,
+  entries: readonly LogEntry[],
+  onError?: (entry: LogEntry, error: unknown) => void,
+): LogState {
+  if (entries.length === 0) return log
+  const draft: Draft = { position: log.position, fleet: log.fleet, topics: { ...log.topics } }
+  for (const entry of entries) {
+    if (entry.offset < draft.position) continue
+    try {
+      change(draft, entry)
+    } catch (error) {
+      if (onError === undefined) throw error
+      onError(entry, error)
+    }
+    draft.position = entry.offset + 1
+  }
+  return draft.position === log.position ? log : draft
+}
+
+/** A state under construction, which nobody else has seen yet; its books are never changed, only replaced. */
+interface Draft {
+  position: number
+  fleet: FleetBook
+  topics: Record<string, TopicBook>
+}
+
+function change(draft: Draft, entry: LogEntry): void {
+  const record = entry.record
+  if (record === undefined) return applyTombstone(draft, entry.key)
+  if (record.kind === 'register' || record.kind === 'expel') {
+    draft.fleet = withFleetRecord(draft.fleet, entry, record)
+    return
+  }
+  if (record.kind === 'fleet-snapshot') {
+    const fleet = adopt(draft.fleet, entry.key, record.below, record.state, replayFleet)
+    draft.topics = mapBooks(draft.topics, (book) => replayTopic(book, fleet.state))
+    draft.fleet = fleet
+    return
+  }
+  const book: TopicBook = draft.topics[record.topicId] ?? emptyBook(undefined)
+  draft.topics[record.topicId] =
+    record.kind === 'topic-snapshot'
+      ? adopt(book, entry.key, record.below, record.state, (b) => replayTopic(b, draft.fleet.state))
+      : append(book, entry, record, draft.fleet.state)
+}
+
+function withFleetRecord(book: FleetBook, entry: LogEntry, record: FleetRecord): FleetBook {
   const { offset, atMs, key } = entry
-  const tail = [...log.fleet.tail, { record, offset, atMs, key }]
-  return { ...log, fleet: { ...log.fleet, tail, state: applyFleet(log.fleet.state, record, offset, atMs) } }
+  return {
+    ...book,
+    tail: [...book.tail, { record, offset, atMs, key }],
+    state: applyFleet(book.state, record, offset, atMs),
+  }
 }
 
 function append(book: TopicBook, entry: LogEntry, record: TopicChangeRecord, fleet: FleetState): TopicBook {
@@ -121,11 +161,14 @@ function mapBooks(
   return Object.fromEntries(Object.entries(topics).map(([topicId, book]) => [topicId, change(book)]))
 }
 
-function applyTombstone(log: LogState, key: string): LogState {
+function applyTombstone(draft: Draft, key: string): void {
   const scope = scopeOfKey(key)
-  if (scope === 'fleet') return { ...log, fleet: withoutKey(log.fleet, key) }
-  const book = log.topics[scope]
-  return book === undefined ? log : { ...log, topics: { ...log.topics, [scope]: withoutKey(book, key) } }
+  if (scope === 'fleet') {
+    draft.fleet = withoutKey(draft.fleet, key)
+    return
+  }
+  const book = draft.topics[scope]
+  if (book !== undefined) draft.topics[scope] = withoutKey(book, key)
 }
 
 function withoutKey<S, R>(book: Book<S, R>, key: string): Book<S, R> {

@@ -15,7 +15,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { StateError } from '../errors.ts'
 import type { Moment } from '../lease.ts'
-import { applyEntry, emptyLog, type LogState } from '../log-reducer.ts'
+import { applyEntries, emptyLog, type LogEntry, type LogState } from '../log-reducer.ts'
 import { decodeRecord } from '../records.ts'
 import { momentOf } from './moment.ts'
 import { prepareStateTopic } from './state-topic.ts'
@@ -113,20 +113,27 @@ export class LogReader {
   }
 
   #consume({ records }: Fetched): void {
+    const entries: LogEntry[] = []
     for (const record of readRecords(records, inflatedBytesMax)) {
-      if (record.offset >= this.#cursor && !record.control) this.#apply(record)
+      const entry = record.offset >= this.#cursor && !record.control ? this.#entryOf(record) : undefined
+      if (entry !== undefined) entries.push(entry)
     }
+    this.#log = applyEntries(this.#log, entries, ({ offset, key }, error) => {
+      const isReplaced = entries.some((later) => later.key === key && later.offset > offset)
+      if (!isReplaced) this.#refused.set(key, error as Error)
+    })
     this.#cursor = positionAfter(records, this.#cursor)
   }
 
-  #apply({ offset, timestamp: atMs, key: keyBytes, value }: ReadRecord): void {
+  #entryOf({ offset, timestamp: atMs, key: keyBytes, value }: ReadRecord): LogEntry | undefined {
     const key = keyBytes?.toString('utf8') ?? ''
     try {
       const entry = { offset, atMs, key, ...(value === null ? {} : { record: decodeRecord(value) }) }
-      this.#log = applyEntry(this.#log, entry)
       this.#refused.delete(key)
+      return entry
     } catch (error) {
       this.#refused.set(key, error as Error)
+      return undefined
     }
   }
 
