@@ -4,7 +4,8 @@
  * length and CRC. A batch that loses nothing is passed on as the bytes it came in; one that loses all disappears (a
  * batch without records wedges kafkajs); control batches are never touched.
  *
- * Survivors are written uncompressed: every client family takes that, and it is the cheapest form.
+ * Survivors are written uncompressed: every client family takes that, and it is the cheapest form. A batch that would
+ * grow by it beyond what was asked for is given in parts: as if the log ended inside it, and from there the next time.
  */
 import { type AbortedBatches } from './aborted.ts'
 import {
@@ -26,16 +27,16 @@ import {
 } from './batch.ts'
 import { RecordsError } from './errors.ts'
 import { filterMessage } from './legacy-filter.ts'
-import { openBatch } from './read.ts'
+import { openBatch, openInflated } from './read.ts'
 import { RecordCursor, type RecordView } from './record.ts'
 
-/** Whether a record stays. The view is reused: it is valid during the call only. */
+/** Whether a record stays: the same answer each time it is asked. The view is reused: it is valid during the call only. */
 export type Keep = (record: RecordView) => boolean
 
 export interface FilterLimits {
   /** What one batch may inflate to, in bytes. A call that has inflated as much stops in front of the next batch. */
   readonly maxInflatedBytes: number
-  /** Once this much remains, reading stops in front of the next batch. Unlimited when left out. */
+  /** Once this much remains, reading stops in front of the next batch, or inside one that grew. Unlimited when left out. */
   readonly maxBytes?: number
   /** Records from this offset on are not given, as if the log ended there. Unlimited when left out. */
   readonly endOffset?: number
@@ -82,13 +83,29 @@ export function filterRecords(bytes: Buffer, fetchOffset: number, keep: Keep, li
   return filter.result(failure)
 }
 
-/** One pass over one slice; memory is bounded by its length, `maxBytes` and twice `maxInflatedBytes`. Adjacent untouched batches become one slice of the input. */
+/** What became of a batch's records. */
+interface Judged {
+  readonly kept: number
+  readonly survivors: number
+  readonly withheld: number
+  /** Of the records that stay. */
+  readonly bytes: number
+  readonly lastKept: number
+  /** The record in front of which it was broken off; Infinity: it was not. */
+  readonly cutAt: number
+}
+
+/**
+ * One pass over one slice. What it gives is bounded by the slice's length and `maxBytes` (a record that is larger alone
+ * passes it); while it runs there is one inflated batch beside it. Adjacent untouched batches become one slice of the input.
+ */
 class RecordsFilter {
   private readonly bytes: Buffer
   private readonly fetchOffset: number
   private readonly keep: Keep
   private readonly limits: FilterLimits
-  private readonly endOffset: number
+  /** Where reading ends: a limit from outside, or a batch that is given in parts. */
+  private endOffset: number
   private readonly maxBytes: number
   private readonly cursor = new RecordCursor()
   /** Start and end of each run of neighbouring records that stay, within what the cursor reads. */
@@ -179,41 +196,60 @@ class RecordsFilter {
     // Compaction leaves a batch without records to remember a producer's sequence: nothing to judge, nothing to show.
     if (count === 0) return undefined
     openBatch(this.cursor, bytes, at, end, this.limits.maxInflatedBytes)
-    if (this.cursor.bytes !== bytes) this.inflatedBytes += this.cursor.bytes.length
-    const kept = this.judge()
-    if (kept === 0) return undefined
+    const inflated = this.cursor.bytes !== bytes
+    if (inflated) this.inflatedBytes += this.cursor.bytes.length
+    let judged = this.judge(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY)
+    const whole = judged.kept === count && lastOffsetOf(bytes, at) < this.endOffset
+    const room = Math.max(end - at, this.maxBytes - this.sizeBytes)
+    if (!whole && inflated && HEADER_SIZE + judged.bytes > room) {
+      openInflated(this.cursor, this.cursor.bytes, bytes, at)
+      judged = this.judge(this.fetchOffset, room - HEADER_SIZE)
+      this.endOffset = Math.min(this.endOffset, judged.cutAt)
+    }
+    this.count(judged)
+    if (judged.kept === 0) return undefined
+    if (whole) return UNTOUCHED
     const lastDelta = Math.min(lastOffsetDeltaOf(bytes, at), this.endOffset - 1 - baseOffsetOf(bytes, at))
-    if (kept === count && lastDelta === lastOffsetDeltaOf(bytes, at)) return UNTOUCHED
-    return rebuild(bytes, at, this.cursor.bytes, this.runs, kept, lastDelta)
+    return rebuild(bytes, at, this.cursor.bytes, this.runs, judged.kept, lastDelta)
   }
 
-  /** Asks for every record the cursor has; how many stay. Fills `runs`. */
-  private judge(): number {
+  /**
+   * Asks for the records the cursor has, from an offset on, and fills `runs`; ends in front of a record that would pass
+   * `room` bytes, unless it is the first.
+   */
+  private judge(from: number, room: number): Judged {
     const { cursor, runs, keep, fetchOffset, endOffset } = this
+    const judged = { kept: 0, survivors: 0, withheld: 0, bytes: 0, lastKept: -1, cutAt: Number.POSITIVE_INFINITY }
     runs.length = 0
     let open = false
-    let kept = 0
-    let withheld = 0
-    let survivors = 0
-    let lastKept = -1
     while (cursor.next()) {
-      if (cursor.offset < endOffset && keep(cursor)) {
-        if (!open) runs.push(cursor.start, 0)
-        open = true
-        runs[runs.length - 1] = cursor.end
-        kept++
-        if (cursor.offset >= fetchOffset) survivors++
-        lastKept = cursor.offset
-      } else {
+      if (cursor.offset < from) continue
+      if (cursor.offset >= endOffset || !keep(cursor)) {
         open = false
-        withheld++
+        judged.withheld++
+        continue
       }
+      const size = cursor.end - cursor.start
+      if (judged.bytes > 0 && judged.bytes + size > room) {
+        judged.cutAt = cursor.offset
+        break
+      }
+      if (!open) runs.push(cursor.start, 0)
+      open = true
+      runs[runs.length - 1] = cursor.end
+      judged.kept++
+      judged.bytes += size
+      if (cursor.offset >= fetchOffset) judged.survivors++
+      judged.lastKept = cursor.offset
     }
+    return judged
+  }
+
+  private count({ kept, survivors, withheld, lastKept }: Judged): void {
     this.kept += kept
     this.survivors += survivors
     this.withheld += withheld
     if (lastKept > this.lastKeptOffset) this.lastKeptOffset = lastKept
-    return kept
   }
 
   private filterMessage(at: number, end: number): Buffer | undefined {

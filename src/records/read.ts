@@ -53,12 +53,17 @@ export function openBatch(
   end: number,
   maxInflatedBytes: number,
 ): void {
+  if (codecOf(bytes, at) !== codecs.none) {
+    return openInflated(cursor, inflate(bytes, at + HEADER_SIZE, end, at, maxInflatedBytes), bytes, at)
+  }
   const count = bytes.readInt32BE(at + 57)
-  const plain = codecOf(bytes, at) === codecs.none
-  const payload = plain ? bytes : inflate(bytes, at + HEADER_SIZE, end, at, maxInflatedBytes)
-  const from = plain ? at + HEADER_SIZE : 0
-  const to = plain ? end : payload.length
-  cursor.open(payload, from, to, count, baseOffsetOf(bytes, at), lastOffsetDeltaOf(bytes, at), at)
+  cursor.open(bytes, at + HEADER_SIZE, end, count, baseOffsetOf(bytes, at), lastOffsetDeltaOf(bytes, at), at)
+}
+
+/** Puts a cursor in front of the inflated records of the v2 batch whose header is at `at` of `bytes`. */
+export function openInflated(cursor: RecordCursor, records: Buffer, bytes: Buffer, at: number): void {
+  const count = bytes.readInt32BE(at + 57)
+  cursor.open(records, 0, records.length, count, baseOffsetOf(bytes, at), lastOffsetDeltaOf(bytes, at), at)
 }
 
 function readBatch(bytes: Buffer, at: number, end: number, maxInflatedBytes: number, into: ReadRecord[]): void {

@@ -69,6 +69,45 @@ test('filtering gives what decoding everything and choosing gives', () => {
   )
 })
 
+test('read in parts of any size, each part from where the one before ended, everything comes once', () => {
+  const parts = fc.record({
+    slice,
+    buckets: fc.integer({ min: 0, max: 65_536 }),
+    maxBytes: fc.integer({ min: 1, max: 2000 }),
+  })
+  check(
+    fc.property(parts, ({ slice: { bytes, firstOffset, nextOffset }, buckets, maxBytes }) => {
+      const keep: Keep = (record) => bucketOf(record) < buckets
+      const whole = filterRecords(bytes, firstOffset, keep, limits)
+      const expected = offsetsOf(whole.slices)
+      const given: number[] = []
+      for (let at = firstOffset; at < nextOffset; ) {
+        const part = filterRecords(fromBatchOf(bytes, at), at, keep, { ...limits, maxBytes })
+        assert.ok(part.nextOffset > at)
+        given.push(...offsetsOf(part.slices).filter((offset) => offset >= at && offset < part.nextOffset))
+        at = part.nextOffset
+      }
+      assert.deepEqual(given, expected)
+    }),
+    200,
+  )
+})
+
+/** As a broker answers: from the batch on that holds the offset. */
+function fromBatchOf(bytes: Buffer, offset: number): Buffer {
+  let from = bytes.length
+  walkEntries(bytes, (at) => {
+    if (lastOffsetOf(bytes, at) >= offset) from = Math.min(from, at)
+  })
+  return bytes.subarray(from)
+}
+
+function offsetsOf(slices: readonly Buffer[]): number[] {
+  return readRecords(Buffer.concat(slices), limit)
+    .filter((record) => !record.control)
+    .map((record) => record.offset)
+}
+
 /** Every entry of the output is one of the input, whole or rebuilt as the rules say. */
 function checkShape(input: Buffer, out: Buffer, endOffset: number): void {
   const inputs = new Map<number, number>()
