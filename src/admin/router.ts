@@ -24,12 +24,15 @@ export interface LineStream {
 
 export interface Call {
   readonly url: URL
+  /** What stands in the address for the `{name}` parts of the route's path, decoded. */
+  readonly params: Readonly<Record<string, string>>
   /** The parsed JSON body of a call that changes something; undefined for others. */
   readonly body: unknown
 }
 
 export interface Route {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** `/api/topics/{topic}`: a part in braces stands for any text without a slash (%2F is none). */
   readonly path: string
   /** One line for the list at `/`. */
   readonly summary: string
@@ -60,17 +63,44 @@ export async function dispatch(routes: readonly Route[], request: IncomingMessag
   const url = URL.canParse(request.url ?? '', 'http://admin')
     ? new URL(request.url ?? '', 'http://admin')
     : notFound(request.url ?? '')
-  const here = routes.filter((route) => route.path === url.pathname)
+  const here = routes.flatMap((route) => {
+    const params = paramsOf(route.path, url.pathname)
+    return params === undefined ? [] : [{ route, params }]
+  })
   if (here.length === 0) notFound(url.pathname)
   const method = request.method === 'HEAD' ? 'GET' : request.method
-  const route = here.find((candidate) => candidate.method === method)
-  if (!route) {
-    const allow = here.map((candidate) => candidate.method).join(', ')
+  const found = here.find(({ route }) => route.method === method)
+  if (!found) {
+    const allow = here.map(({ route }) => route.method).join(', ')
     throw new AdminError(405, 'HG_METHOD', `${request.method} is not answered here`, `use ${allow}`, { allow })
   }
-  if (route.method === 'GET') return route.handle({ url, body: undefined })
+  const { route, params } = found
+  if (route.method === 'GET') return route.handle({ url, params, body: undefined })
   checkMayChange(request, mayChange)
-  return route.handle({ url, body: await readJson(request) })
+  return route.handle({ url, params, body: await readJson(request) })
+}
+
+/** What the parts in braces stand for; undefined: the path is another one. */
+function paramsOf(pattern: string, path: string): Record<string, string> | undefined {
+  if (!pattern.includes('{')) return pattern === path ? {} : undefined
+  const [wanted, given] = [pattern.split('/'), path.split('/')]
+  if (wanted.length !== given.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of wanted.entries()) {
+    const text = given[index] ?? ''
+    const name = /^\{(\w+)\}$/.exec(part)?.[1]
+    if (name === undefined ? part !== text : text === '') return undefined
+    if (name !== undefined) params[name] = decode(text)
+  }
+  return params
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new AdminError(400, 'HG_VALUE', `${text} is not a percent-encoded name`, 'write % as %25')
+  }
 }
 
 function notFound(path: string): never {

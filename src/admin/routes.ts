@@ -1,6 +1,7 @@
 /** What the admin port answers about a running proxy. */
 import { type LogLevel, logLevels, type Logger } from '../telemetry/logger.ts'
 import type { SlotMeters } from '../telemetry/meters.ts'
+import { type LayoutSource, layoutRoutes } from './layout-routes.ts'
 import { AdminError, type Reply, type Route } from './router.ts'
 
 /** What the routes ask of the running proxy. */
@@ -12,6 +13,8 @@ export interface AdminSource {
   nodes(): unknown
   clients(): unknown
   ranges(): unknown
+  /** undefined: no topic has `layouts`. */
+  readonly layouts: LayoutSource | undefined
   /** Frames that pass, as lines; undefined where the configuration does not allow it. */
   readonly inspect: ((filter: URLSearchParams) => Reply['stream']) | undefined
   metrics(): Promise<{ text: string; type: string }>
@@ -52,6 +55,7 @@ export function adminRoutes(source: AdminSource): Route[] {
       summary: 'changes the log level until the next start: {"level": "debug"}',
       handle: ({ body }) => setLogLevel(source.log, body),
     },
+    ...layoutRoutes(source.layouts),
   ]
   const index = routes.map(({ method, path, summary }) => ({ method, path, summary }))
   return [get('/', 'this list', () => ({ body: { headgate: source.version, routes: index } })), ...routes]

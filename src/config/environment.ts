@@ -17,7 +17,7 @@ export interface Override {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Variables that are not settings: read by other parts of Headgate. `DEFAULT_BIND` is set by the container image. */
-const reserved = new Set(['HEADGATE_CONFIG', 'HEADGATE_CACHE', 'HEADGATE_DEFAULT_BIND'])
+const reserved = new Set(['HEADGATE_CONFIG', 'HEADGATE_CACHE', 'HEADGATE_DEFAULT_BIND', 'HEADGATE_ADMIN'])
 const shortNames: Readonly<Record<string, string>> = { UPSTREAM_BOOTSTRAP: 'HEADGATE_UPSTREAM_BOOTSTRAP' }
 const madeByKubernetes =
   /^HEADGATE(_[A-Z0-9]+)*_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/

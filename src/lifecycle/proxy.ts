@@ -6,6 +6,7 @@ import { FetchEditor } from '../editors/fetch/editor.ts'
 import type { FetchPolicy } from '../editors/fetch/policy.ts'
 import { LeaderHintsEditor } from '../editors/leader-hints/editor.ts'
 import { AddressEditor } from '../editors/metadata/editor.ts'
+import type { LayoutApi } from '../features/layouts/control/api.ts'
 import { RangeCommits } from '../features/static-ranges/commits.ts'
 import { type RangeView, StaticRanges } from '../features/static-ranges/feature.ts'
 import { rangeRecords } from '../features/static-ranges/metrics.ts'
@@ -70,6 +71,8 @@ export interface RunningProxy {
   clients(): ClientView[]
   /** Per static key range: what was delivered and withheld. */
   ranges(): RangeView[]
+  /** Layouts and gates, for the API; undefined: no topic has `layouts`. */
+  readonly layouts: LayoutApi | undefined
   /** Where the frames that pass can be listened to. */
   readonly tap: Tap
   /** Connections of clients that are open now. */
@@ -101,6 +104,7 @@ class Proxy implements RunningProxy {
   private readonly ports: Ports
   private readonly plans: Plans
   readonly tap = new Tap()
+  readonly layouts: LayoutApi | undefined = undefined
   private readonly staticRanges: StaticRanges
   private readonly open_ = new Set<Connection>()
   private readonly contexts = new Map<string, ConnectionContext>()

@@ -76,6 +76,7 @@ async function openAdmin(config: Config, { log, meters, proxy, readiness }: Admi
     nodes: () => proxy.nodes(),
     clients: () => proxy.clients(),
     ranges: () => proxy.ranges(),
+    layouts: proxy.layouts,
     inspect: config.admin.inspect ? (filter) => tapLines(proxy.tap, filter, Date.now) : undefined,
     metrics: async () => ({ text: await (await registry).metrics(), type: (await registry).contentType }),
   })

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { type AdminSource, adminRoutes } from '../../../src/admin/routes.ts'
+import type { LayoutSource } from '../../../src/admin/layout-routes.ts'
 import { type AdminOptions, isLoopback, startAdmin } from '../../../src/admin/server.ts'
 import type { LogLevel } from '../../../src/telemetry/logger.ts'
 import { SlotMeters } from '../../../src/telemetry/meters.ts'
@@ -37,6 +38,18 @@ function send(
 const json = { 'content-type': 'application/json' }
 const errorOf = (answer: Answer) => (JSON.parse(answer.body) as { error: { code: string; fix?: string } }).error
 
+const layouts: LayoutSource = {
+  state: () => ({ condition: 'ready' }),
+  topics: () => [{ topic: 'orders' }],
+  topic: async (name) => ({ ok: true, body: { topic: name } }),
+  change: async (name, change, body) =>
+    name === 'orders'
+      ? { ok: true, body: { name, change, body } }
+      : { ok: false, status: 404, code: 'HG_TOPIC_UNKNOWN', message: `there is no topic ${name}`, fix: 'look' },
+  gates: (group) => [{ group }],
+  shutGroups: () => ['g'],
+}
+
 function source() {
   const log: { level: LogLevel } = { level: 'info' }
   const state = { ready: false, reasons: ['no broker yet'] }
@@ -47,6 +60,7 @@ function source() {
     readiness: () => state,
     nodes: () => [{ nodeId: 1 }],
     ranges: () => [],
+    layouts,
     inspect: undefined,
     clients: () => {
       throw new Error('a bug')
@@ -189,3 +203,41 @@ test('on loopback only names of this host are answered to', () =>
     for (const host of ['localhost', `127.0.0.1:${port}`, `[::1]:${port}`, 'headgate.localhost'])
       assert.equal((await send(port, 'GET', '/livez', { host })).status, 200, host)
   }))
+
+test('parts of an address in braces are names, decoded', () =>
+  withAdmin(async (port) => {
+    const body = async (path: string) => JSON.parse((await send(port, 'GET', path)).body) as unknown
+    assert.deepEqual(await body('/api/topics'), [{ topic: 'orders' }])
+    assert.deepEqual(await body('/api/topics/orders.eu?x=1'), { topic: 'orders.eu' })
+    assert.deepEqual(await body('/api/groups/a%2Fb%20c/gates'), [{ group: 'a/b c' }])
+    assert.equal((await send(port, 'GET', '/api/groups//gates')).status, 404)
+    assert.equal((await send(port, 'GET', '/api/topics/')).status, 404)
+    assert.equal((await send(port, 'GET', '/api/topics/a/b/c')).status, 404)
+    const malformed = await send(port, 'GET', '/api/topics/%zz')
+    assert.deepEqual([malformed.status, errorOf(malformed).code], [400, 'HG_VALUE'])
+  }))
+
+test('changes of a topic are calls that change something', () =>
+  withAdmin(async (port) => {
+    const done = await send(port, 'POST', '/api/topics/orders/expand', json, '{"to":6}')
+    assert.deepEqual(JSON.parse(done.body), { name: 'orders', change: 'expand', body: { to: 6 } })
+    const refused = await send(port, 'POST', '/api/topics/no/shrink', json, '{"to":6}')
+    assert.deepEqual(
+      [refused.status, errorOf(refused)],
+      [404, { code: 'HG_TOPIC_UNKNOWN', message: 'there is no topic no', fix: 'look' }],
+    )
+    const wrong = await send(port, 'GET', '/api/topics/orders/expand')
+    assert.deepEqual([wrong.status, wrong.headers.allow], [405, 'POST'])
+    const site = await send(port, 'POST', '/api/topics/orders/expand', { ...json, origin: 'http://evil' }, '{"to":6}')
+    assert.equal(site.status, 403)
+  }))
+
+test('without layouts in the configuration the API says how to have them', () =>
+  withAdmin(
+    async (port) => {
+      const answer = await send(port, 'GET', '/api/topics')
+      assert.deepEqual([answer.status, errorOf(answer).code], [404, 'HG_NO_LAYOUTS'])
+      assert.match(errorOf(answer).fix ?? '', /layouts: \{\}/)
+    },
+    { routes: adminRoutes({ ...source().full, layouts: undefined }) },
+  ))

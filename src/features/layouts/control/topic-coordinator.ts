@@ -6,7 +6,7 @@
 import type { Cluster } from '../../../cluster/cluster.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
-import { currentLayout, type Proposal, type TopicState, widestCount } from '../../../state/topic-state.ts'
+import { currentLayout, layoutOf, type Proposal, type TopicState, widestCount } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Log } from '../../../telemetry/log.ts'
 import {
@@ -67,6 +67,7 @@ export class TopicCoordinator {
   private state: CoordinatorState
   private wish: Wish | undefined
   private wishes = 0
+  private live: { epoch: number; sentMs: number } | undefined
   private isObserving = false
   private isCreating = false
   private refusedSinceMs: number | undefined
@@ -85,7 +86,7 @@ export class TopicCoordinator {
    */
   get isIdle(): boolean {
     const topic = this.topic.view()?.topic
-    if (this.wish !== undefined) return false
+    if (this.wish !== undefined || this.live !== undefined) return false
     if (topic === undefined) return true
     const layout = currentLayout(topic)
     const isUnannounced = layout.change === 'shrink' && layout.announcedAt === undefined
@@ -135,11 +136,10 @@ export class TopicCoordinator {
     return this.begin(plan, creation)
   }
 
-  /** Shows a shrink to living instances too. Resolves at once; the view shows when it holds. */
+  /** Shows a shrink to living instances too, as soon as that is in the log. */
   announceLive(epoch: number): void {
-    const { state } = this.deps
-    const { topicId } = this.topic
-    state.append({ kind: 'announced', proxy: state.proxy, topicId, epoch, live: true })
+    this.live = { epoch, sentMs: -Infinity }
+    this.follow()
   }
 
   /** Partitions that the cluster has now, with those that are hidden. Rejects where it cannot be asked. */
@@ -182,6 +182,7 @@ export class TopicCoordinator {
   private follow(): void {
     const { wish } = this
     const view = this.topic.view()
+    if (view !== undefined) this.followLive(view.topic)
     if (wish === undefined || view === undefined) return
     const outcome = fateOf(wish.plan, wish.id, wish.seen, view.topic)
     if (outcome !== undefined) return wish.settle(outcome)
@@ -195,6 +196,20 @@ export class TopicCoordinator {
     wish.sentMs = now
     const isAssigned = wish.creation?.isAssigned === true
     state.append(proposalOf(wish.plan, wish.id, state.proxy, this.topic.topicId, isAssigned))
+  }
+
+  private followLive(topic: TopicState): void {
+    const { live } = this
+    if (live === undefined) return
+    const layout = layoutOf(topic, live.epoch)
+    if (layout?.change !== 'shrink' || layout.isLive === true) {
+      this.live = undefined
+      return
+    }
+    const { state, runtime } = this.deps
+    if (runtime.now() - live.sentMs < this.times.retryMs) return
+    live.sentMs = runtime.now()
+    state.append({ kind: 'announced', proxy: state.proxy, topicId: topic.topicId, epoch: live.epoch, live: true })
   }
 
   /** Whether it will still happen cannot be known without the state. */
