@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type LedgerEvent, newLedger, reduceLedger } from '../../../../src/features/layouts/clean.ts'
-import { balanceMarked, isBalanced, type MemberShare } from '../../../../src/features/layouts/marked-balance.ts'
+import type { MemberShare } from '../../../../src/editors/groups/policy.ts'
+import { balanceMarked, isBalanced } from '../../../../src/features/layouts/marked-balance.ts'
 import { type PushFacts, pushAtProduce, pushWhenIdle } from '../../../../src/features/layouts/push.ts'
 import {
   expectSequence,
