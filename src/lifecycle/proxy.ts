@@ -23,6 +23,7 @@ import type { Socket, SocketHandler } from '../runtime/socket.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Meters } from '../telemetry/meter.ts'
 import { drainConnections } from './drain.ts'
+import { Layouts, type LayoutsStandIn } from './layouts.ts'
 import { NodeAddresses } from './node-addresses.ts'
 import { BOOTSTRAP, portOf, Ports } from './ports.ts'
 
@@ -37,6 +38,7 @@ export interface ProxyDeps {
   /** Further handlers, asked after our own, and further Fetch policies: for tests and the simulation. */
   readonly handlers?: readonly Handler[]
   readonly fetchPolicies?: readonly FetchPolicy[]
+  readonly layouts?: LayoutsStandIn
 }
 
 /** One port that clients connect to. */
@@ -75,6 +77,8 @@ export interface RunningProxy {
   readonly layouts: LayoutApi | undefined
   /** Where the frames that pass can be listened to. */
   readonly tap: Tap
+  /** What stands behind `layouts`, for tests and the simulation. */
+  readonly layoutParts: Layouts | undefined
   /** Connections of clients that are open now. */
   readonly connections: number
   /** Bytes taken from one side and not yet taken by the other, over all connections. */
@@ -104,7 +108,7 @@ class Proxy implements RunningProxy {
   private readonly ports: Ports
   private readonly plans: Plans
   readonly tap = new Tap()
-  readonly layouts: LayoutApi | undefined = undefined
+  readonly layoutParts: Layouts | undefined
   private readonly staticRanges: StaticRanges
   private readonly open_ = new Set<Connection>()
   private readonly contexts = new Map<string, ConnectionContext>()
@@ -137,12 +141,26 @@ class Proxy implements RunningProxy {
     this.staticRanges = new StaticRanges(rules)
     const ranged = rules.length > 0
     if (ranged) meters.publish(rangeRecords(this.staticRanges))
+    this.layoutParts =
+      config.topics.length === 0
+        ? undefined
+        : new Layouts(config, {
+            runtime,
+            pool: this.pool,
+            log,
+            meters,
+            brokers: this.brokers,
+            addresses,
+            addressOf: (connection) => this.instances.addressOf(connection),
+            standIn: deps.layouts,
+          })
     const policies = [...(ranged ? [this.staticRanges] : []), ...(deps.fetchPolicies ?? [])]
     this.plans = compilePlans([
       new ApiVersionsEditor(),
       new AddressEditor(addresses),
       new LeaderHintsEditor(addresses),
       new GroupBindings(this.instances),
+      ...(this.layoutParts?.handlers ?? []),
       ...(ranged ? [new RangeCommits(this.staticRanges)] : []),
       ...(policies.length > 0 ? [new FetchEditor({ policies, addresses, maxInflatedBytes: MAX_INFLATED_BYTES })] : []),
       ...(deps.handlers ?? []),
@@ -157,7 +175,12 @@ class Proxy implements RunningProxy {
       throw error
     }
     this.brokers.start()
+    this.layoutParts?.start()
     this.sweepLater()
+  }
+
+  get layouts(): LayoutApi | undefined {
+    return this.layoutParts?.api
   }
 
   get connections(): number {
@@ -231,6 +254,7 @@ class Proxy implements RunningProxy {
     this.sweeper?.cancel()
     await this.ports.close()
     for (const connection of [...this.open_]) connection.close('shutdown')
+    await this.layoutParts?.stop()
     this.brokers.stop()
   }
 

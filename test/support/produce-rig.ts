@@ -70,6 +70,10 @@ export class ScriptedPolicy implements ProducePolicy {
     })
   }
 
+  identified(): void {
+    // tests of the feature look at that
+  }
+
   failedUnopened(): void {
     // tests of the feature look at that
   }

@@ -31,6 +31,7 @@ export class ProduceEditor implements Handler {
     { apiKey: apiKeys.Produce, side: 'response', depth: 'full' },
     { apiKey: apiKeys.AddPartitionsToTxn, side: 'request', depth: 'full' },
     { apiKey: apiKeys.EndTxn, side: 'request', depth: 'full' },
+    { apiKey: apiKeys.InitProducerId, side: 'request', depth: 'full' },
   ]
   private readonly policy: ProducePolicy
   private readonly addresses: BrokerAddresses
@@ -48,6 +49,10 @@ export class ProduceEditor implements Handler {
 
   onRequest(exchange: Exchange): Verdict {
     if (this.decided.length > 0) this.flush()
+    if (exchange.apiKey === apiKeys.InitProducerId) {
+      this.policy.identified(this.lane(exchange.connection))
+      return undefined
+    }
     if (exchange.apiKey !== apiKeys.Produce) return this.transactions.queue(exchange) ? taken : undefined
     const { request, connection, apiVersion } = exchange
     const at = exchange.requestBodyAt()

@@ -46,6 +46,8 @@ export interface ProducePolicy {
     batches: readonly ProduceBatch[],
     decide: (index: number, verdict: BatchVerdict) => void,
   ): readonly (AdmittedBatch | undefined)[]
+  /** The client asked for a producer id, so it is a producer. */
+  identified(lane: ProduceLane): void
   /** A request that passed unopened was answered while somebody waited for it (`ProduceLane.await`), with an error in it. */
   failedUnopened(lane: ProduceLane): void
   /** The broker told the client to wait this long before it sends again. */

@@ -22,9 +22,11 @@ export interface Batch {
   readonly hasRoom: boolean
   /** A refusal does not reorder its producer's records: idempotent, or never two Produce in flight. */
   readonly mayRefuse: boolean
+  /** The whole request is refused once, so that its client asks for Metadata (push.ts). */
+  readonly isPushed?: boolean
 }
 
-export type HoldReason = 'no view' | 'ahead' | 'preparing' | 'withdrawal' | 'cut' | 'lane' | 'sequence'
+export type HoldReason = 'no view' | 'ahead' | 'preparing' | 'withdrawal' | 'cut' | 'lane' | 'sequence' | 'push'
 
 export interface Held {
   readonly batch: Batch

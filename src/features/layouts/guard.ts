@@ -94,6 +94,7 @@ function arrive(turn: Turn, batch: Batch): void {
   if (sequenced !== undefined && isOutOfTurn(turn.state.sequences, partition, sequenced, turn.atMs)) {
     return refuse(turn, batch, 'sequence', verdict)
   }
+  if (batch.isPushed === true) return refuse(turn, batch, 'push', verdict)
   const isBehind = turn.state.held.some((item) => isSameLane(item.batch, batch))
   if (isBehind) return hold(turn, batch, { ...verdict, reason: 'lane' })
   restartCut(turn, batch.instance, verdict.age)

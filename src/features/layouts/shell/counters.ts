@@ -1,0 +1,64 @@
+/** What the guards have counted, for Prometheus and the log. Topics are those of the configuration's rules. */
+import type { Runtime } from '../../../runtime/runtime.ts'
+import type { Log } from '../../../telemetry/log.ts'
+import type { MetricSource } from '../../../telemetry/meter.ts'
+
+/** A count is logged at once, then at most so often per topic and reason. */
+const LOG_EVERY_MS = 60_000
+
+interface Slot {
+  readonly topic: string
+  readonly reason: string
+  value: number
+  loggedAtMs: number
+  logged: number
+}
+
+/** Counts by topic and reason. */
+export class Counters {
+  private readonly slots = new Map<string, Slot>()
+  private readonly runtime: Runtime
+  private readonly log: Log
+  private readonly message: string
+
+  /** @param message what to log beside topic, reason, instance and number; '' for nothing */
+  constructor(runtime: Runtime, log: Log, message: string) {
+    this.runtime = runtime
+    this.log = log
+    this.message = message
+  }
+
+  add(topic: string, reason: string, instance: string): void {
+    const key = `${topic} ${reason}`
+    let slot = this.slots.get(key)
+    if (slot === undefined) {
+      slot = { topic, reason, value: 0, loggedAtMs: -Infinity, logged: 0 }
+      this.slots.set(key, slot)
+    }
+    slot.value++
+    const now = this.runtime.now()
+    if (this.message === '' || now - slot.loggedAtMs < LOG_EVERY_MS) return
+    slot.loggedAtMs = now
+    this.log.warn({ topic, reason, instance, count: slot.value - slot.logged }, this.message)
+    slot.logged = slot.value
+  }
+
+  of(topic: string, reason: string): number {
+    return this.slots.get(`${topic} ${reason}`)?.value ?? 0
+  }
+
+  /** By reason. */
+  byReason(topic: string): Readonly<Record<string, number>> {
+    const mine = [...this.slots.values()].filter((slot) => slot.topic === topic)
+    return Object.fromEntries(mine.map(({ reason, value }) => [reason, value]))
+  }
+
+  source(name: string, help: string): MetricSource {
+    return {
+      name,
+      help,
+      type: 'counter',
+      read: () => [...this.slots.values()].map(({ topic, reason, value }) => ({ labels: { topic, reason }, value })),
+    }
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Layouts, put together: topics with a rule, their guards, and what Metadata shows of them. The coordinator and the gates
+ * are plugged in here too. Without a rule none of this exists.
+ */
+import type { Cluster } from '../../../cluster/cluster.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
+import type { Runtime, Timer } from '../../../runtime/runtime.ts'
+import type { State } from '../../../state/state.ts'
+import type { Log } from '../../../telemetry/log.ts'
+import type { Meters } from '../../../telemetry/meter.ts'
+import { currentLayout } from '../../../state/topic-state.ts'
+import { defaultTimes, type LayoutTimes } from '../times.ts'
+import type { GateRule, TopicRule } from '../topic-rule.ts'
+import { LayoutControl } from '../control/layout-control.ts'
+import type { GuardContext } from './context.ts'
+import { Counters } from './counters.ts'
+import { Guards } from './guards.ts'
+import { Showings } from './showings.ts'
+import { Topics } from './topics.ts'
+import { Writers } from './writers.ts'
+
+const TIDY_MS = 30_000
+
+export interface LayoutsOptions {
+  readonly rules: readonly TopicRule[]
+  readonly gateRules: readonly GateRule[]
+  readonly state: State
+  readonly cluster: Cluster
+  readonly runtime: Runtime
+  readonly log: Log
+  readonly meters: Meters
+  /** The address that the instance of a connection alone has; undefined: it is known by where it comes from. */
+  addressOf(connection: Connection): string | undefined
+  /** For tests: other bounds than the usual ones. */
+  readonly times?: Partial<LayoutTimes>
+}
+
+export class LayoutsFeature {
+  readonly topics: Topics
+  readonly writers: Writers
+  readonly guards: Guards
+  readonly showings: Showings
+  readonly control: LayoutControl
+  private readonly options: LayoutsOptions
+  /** Since when the state cannot be used, on the runtime's clock. */
+  private lapsedAtMs: number | undefined
+  private timer: Timer | undefined
+
+  constructor(options: LayoutsOptions) {
+    const { state, cluster, runtime, log, meters } = options
+    this.options = options
+    this.topics = new Topics(options)
+    this.writers = new Writers((connection) => this.nameOf(connection))
+    const counted = new Counters(runtime, log, 'records of a key may be out of order')
+    const refused = new Counters(runtime, log, '')
+    const pushed = new Counters(runtime, log, '')
+    const context: GuardContext = {
+      state,
+      cluster,
+      runtime,
+      writers: this.writers,
+      counted,
+      refused,
+      pushed,
+      timesOf: (rule) => this.timesOf(rule),
+      passesWithoutState: (rule) => this.passesWithoutState(rule),
+      wake: () => this.guards.wake(),
+    }
+    this.guards = new Guards(context, this.topics)
+    this.showings = new Showings(context, this.topics, this.guards)
+    this.control = new LayoutControl(this.topics, { runtime, state, cluster, log })
+    this.topics.onSeen(({ name, topicId, count }) => this.control.noticed(name, topicId, count))
+    state.onChange(() => this.lapsedForMs())
+    meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))
+    meters.publish(refused.source('layout_refused_total', 'Batches answered with an error, by reason.'))
+    meters.publish(pushed.source('layout_pushes_total', 'Instances made to ask for Metadata, by how.'))
+    meters.publish({ name: 'layout_epoch', help: 'Layout of a topic.', type: 'gauge', read: () => this.epochs() })
+    meters.publish({ name: 'layout_held', help: 'Batches held now.', type: 'gauge', read: () => this.held() })
+  }
+
+  start(): void {
+    this.topics.start()
+    this.tidyLater()
+  }
+
+  stop(): void {
+    this.timer?.cancel()
+    this.topics.stop()
+    this.guards.stop()
+    this.control.stop()
+  }
+
+  /** A name that means the same on every proxy that this client may reach. */
+  private nameOf(connection: Connection): string {
+    const address = this.options.addressOf(connection)
+    // An address of its own is given by this proxy and means nothing to others.
+    if (address !== undefined) return `${this.options.state.proxy}/${address}`
+    return `${connection.remoteAddress}/${connection.clientId ?? ''}`
+  }
+
+  private timesOf({ sealAfterMs, goneAfterMs }: TopicRule): LayoutTimes {
+    return { ...defaultTimes, ...this.options.times, sealAfterMs, goneAfterMs }
+  }
+
+  private lapsedForMs(): number {
+    const { runtime, state } = this.options
+    if (state.mayAct()) this.lapsedAtMs = undefined
+    else this.lapsedAtMs ??= runtime.now()
+    return this.lapsedAtMs === undefined ? 0 : runtime.now() - this.lapsedAtMs
+  }
+
+  private passesWithoutState(rule: TopicRule): boolean {
+    const boundMs = this.options.times?.holdBoundMs ?? defaultTimes.holdBoundMs
+    return rule.stateLoss === 'pass' && this.lapsedForMs() >= boundMs
+  }
+
+  private tidyLater(): void {
+    this.timer = this.options.runtime.timer(TIDY_MS, () => {
+      this.guards.tidy()
+      this.tidyLater()
+    })
+  }
+
+  private epochs() {
+    return [...this.guards.all()].flatMap(({ topic, view }) =>
+      view === undefined ? [] : [{ labels: { topic: topic.name }, value: currentLayout(view.topic).epoch }],
+    )
+  }
+
+  private held() {
+    return [...this.guards.all()].map(({ topic, state }) => ({
+      labels: { topic: topic.name },
+      value: state.held.length,
+    }))
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * What makes the clocks of a guard's instances stand still: a partition without leader, a throttle, Produce that was
+ * under way when the guard began to look. Each reason is told when it begins and when it ends, once.
+ */
+import type { Runtime, Timer } from '../../../runtime/runtime.ts'
+
+export class Stops {
+  private readonly runtime: Runtime
+  private readonly tell: (event: { type: 'stopped' | 'resumed'; reason: string }) => void
+  private readonly reasons = new Map<string, Timer | undefined>()
+
+  constructor(runtime: Runtime, tell: (event: { type: 'stopped' | 'resumed'; reason: string }) => void) {
+    this.runtime = runtime
+    this.tell = tell
+  }
+
+  begin(reason: string): void {
+    if (this.reasons.has(reason)) return
+    this.reasons.set(reason, undefined)
+    this.tell({ type: 'stopped', reason })
+  }
+
+  /** Begins it, or makes it last longer. */
+  beginFor(reason: string, ms: number): void {
+    this.begin(reason)
+    this.reasons.get(reason)?.cancel()
+    this.reasons.set(
+      reason,
+      this.runtime.timer(ms, () => this.end(reason)),
+    )
+  }
+
+  end(reason: string): void {
+    if (!this.reasons.has(reason)) return
+    this.reasons.get(reason)?.cancel()
+    this.reasons.delete(reason)
+    this.tell({ type: 'resumed', reason })
+  }
+
+  clear(): void {
+    for (const timer of this.reasons.values()) timer?.cancel()
+    this.reasons.clear()
+  }
+}

@@ -1,0 +1,392 @@
+/**
+ * The guard of one topic: a thin shell around `reduceGuard` that carries its effects out. It sees batches only while they
+ * can matter (a change that is not settled, a state that may not be acted upon, a partitioner that is not known yet);
+ * else they pass unopened, and only who writes is noted.
+ *
+ * Invariants: the reducer gets batches only while the lease holds and on the newest view; what comes otherwise is parked,
+ * in order and bounded. Every batch that was admitted is decided once.
+ */
+import { errorCodes } from '../../../protocol/error-codes.ts'
+import type { BatchOutcome, BatchVerdict, ProduceBatch } from '../../../editors/produce/policy.ts'
+import type { ProduceLane } from '../../../editors/produce/lane.ts'
+import { currentLayout, widestCount } from '../../../state/topic-state.ts'
+import type { View } from '../../../state/view.ts'
+import type { Ledger } from '../clean.ts'
+import { type GuardEvent, reduceGuard } from '../guard.ts'
+import { type Batch, type GuardEffect, type GuardState, newGuard, openLayouts } from '../guard-state.ts'
+import type { LayoutTimes } from '../times.ts'
+import { alertUntil, canSendNothingLate } from './alert.ts'
+import type { GuardContext } from './context.ts'
+import { Learning } from './learning.ts'
+import { Parking } from './parking.ts'
+import { Pushes } from './pushes.ts'
+import { Stops } from './stops.ts'
+import type { KnownTopic } from './topics.ts'
+import type { Writer } from './writers.ts'
+
+const refresh: BatchVerdict = { kind: 'refuse', errorCode: errorCodes.NOT_LEADER_OR_FOLLOWER }
+/** Refused for good: the code that costs most families exactly the one batch. */
+const forGood: BatchVerdict = { kind: 'refuse', errorCode: errorCodes.INVALID_PARTITIONS }
+/** Idempotent producers of these never recover from a code they take for final; aiokafka does not say its name. */
+const fragile = /^$|kafka-python|aiokafka/i
+/** The connection that stands for "some connection of the instance is open". */
+const anyConnection = 'any'
+/** Five requests on a connection are where the families that pipeline stop. */
+const MOST_IN_FLIGHT = 5
+
+interface Pending {
+  readonly batch: Batch
+  readonly software: string
+  decide(verdict: BatchVerdict): void
+}
+
+export class TopicGuard {
+  readonly topic: KnownTopic
+  readonly times: LayoutTimes
+  state: GuardState
+  readonly learning: Learning
+  readonly pushes: Pushes
+  private readonly context: GuardContext
+  private readonly stops: Stops
+  private readonly parking: Parking
+  private pending = new Map<string, Pending>()
+  /** Forwarded under an earlier life of this proxy, and not answered yet. */
+  private readonly former = new Set<string>()
+  private ids = 0
+  /** Of an older layout, and let through. */
+  private lateBatches = 0
+  private alertUntilMs = -Infinity
+  /** Instances that can send nothing late any more, as of this view. */
+  private readonly opaque = new Set<string>()
+  private queue: GuardEvent[] = []
+  private isBusy = false
+
+  constructor(topic: KnownTopic, context: GuardContext) {
+    this.topic = topic
+    this.context = context
+    this.times = context.timesOf(topic.rule)
+    this.state = newGuard(context.state.proxy, this.times)
+    this.learning = new Learning(topic.rule.partitioner)
+    this.pushes = new Pushes(this, context)
+    this.stops = new Stops(context.runtime, (event) => this.dispatch(event))
+    this.parking = new Parking(this, context, (batch) => this.dispatch({ type: 'batch', batch }))
+  }
+
+  /** The view that the guard acts on; undefined: not known yet. */
+  get view(): View | undefined {
+    return this.state.view
+  }
+
+  get mayAct(): boolean {
+    return this.state.view !== undefined && this.context.state.mayAct()
+  }
+
+  /** A change is not settled: batches of an older layout may come. */
+  get isAlert(): boolean {
+    return this.context.runtime.wallNow() < this.alertUntilMs
+  }
+
+  /** A change is proposed or not sealed: votes, cuts and leaders have to be looked after. */
+  get isUnsealed(): boolean {
+    return this.alertUntilMs === Infinity
+  }
+
+  get needsTick(): boolean {
+    const { held, rounds } = this.state
+    if (this.isUnsealed || held.length > 0 || rounds.length > 0 || this.parking.size > 0) return true
+    return this.isAlert && [...this.state.cutting.values()].some(({ target }) => target !== undefined)
+  }
+
+  /** For people. */
+  get facts(): { ledgers: Iterable<Ledger>; held: number; counted: Readonly<Record<string, number>>; late: number } {
+    const { state, lateBatches } = this
+    const counted = this.context.counted.byReason(this.topic.name)
+    return { ledgers: state.ledgers.values(), held: state.held.length + this.parking.size, counted, late: lateBatches }
+  }
+
+  /** Whether Produce of this instance must be opened. */
+  mustSee(instance: string): boolean {
+    if (!this.mayAct) return !this.context.passesWithoutState(this.topic.rule)
+    if (this.parking.size > 0) return true
+    if (!this.isAlert && this.state.held.length === 0) return false
+    if (this.opaque.has(instance)) return false
+    if (!canSendNothingLate(this.state, instance, this.context.runtime.wallNow())) return true
+    this.opaque.add(instance)
+    return false
+  }
+
+  /** @returns undefined where the topic is at rest and the batch was only learned from */
+  admit(
+    writer: Writer,
+    request: ProduceBatch,
+    isPushed: boolean,
+    decide: (verdict: BatchVerdict) => void,
+  ): { ended(outcome: BatchOutcome): void; lost(): void } | undefined {
+    this.feed()
+    const { name, software } = writer
+    const read = this.learning.read(name, software, request.partition, request.records, this.counts())
+    if (!this.mustSee(name)) return undefined
+    const { lane, acks, partition } = request
+    const { hashes, mark, sequenced } = read
+    const id = `${this.ids++}`
+    const batch: Batch = {
+      id,
+      instance: name,
+      partition,
+      mark,
+      hashes,
+      ...(sequenced === undefined ? {} : { sequenced }),
+      hasRoom: acks === 0 || (lane.mostInFlight > 1 && lane.inFlight < MOST_IN_FLIGHT),
+      mayRefuse: acks !== 0 && (sequenced !== undefined || lane.mostInFlight <= 1),
+      isPushed,
+    }
+    this.pending.set(id, { batch, software, decide })
+    if (!this.mayAct || this.parking.size > 0) this.parking.add(batch)
+    else this.dispatch({ type: 'batch', batch })
+    return { ended: (outcome) => this.ended(id, outcome), lost: () => void this.pending.delete(id) }
+  }
+
+  /** The epoch by which writers place now, where the topic is at rest. */
+  currentEpochs(): readonly number[] {
+    const { view } = this.state
+    return view === undefined ? [] : [currentLayout(view.topic).epoch]
+  }
+
+  /** Partition counts by which batches may be placed now. */
+  private counts(): number[] {
+    const { view } = this.state
+    if (view === undefined) return []
+    const { proposal } = view.topic
+    const open = openLayouts(view, this.context.runtime.wallNow(), this.times).map(({ count }) => count)
+    return proposal === undefined ? open : [...open, proposal.to]
+  }
+
+  private ended(id: string, outcome: BatchOutcome): void {
+    this.pending.delete(id)
+    if (this.former.delete(id)) {
+      if (this.former.size === 0) this.stops.end('former life')
+      return
+    }
+    this.feed()
+    if (outcome.kind === 'failed') this.dispatch({ type: 'failed', id })
+    else this.dispatch({ type: 'answered', id, end: Math.max(0, outcome.end), lapsed: !this.context.state.mayAct() })
+  }
+
+  /** Decides what waited without the reducer; undefined: its connection is gone. */
+  settle(id: string, verdict: 'forward' | 'refuse'): void {
+    const pending = this.pending.get(id)
+    if (verdict === 'refuse') this.pending.delete(id)
+    pending?.decide(verdict === 'forward' ? { kind: 'forward' } : refresh)
+  }
+
+  isWaiting(id: string): boolean {
+    return this.pending.has(id)
+  }
+
+  // --- instances
+
+  /** The guard gets to know an instance, or more of it. */
+  join(writer: Writer): void {
+    const known = writer.topic(this.topic.topicId)
+    const instance = writer.name
+    const { wrote } = known
+    if (!known.isJoined) {
+      known.isJoined = true
+      this.dispatch({ type: 'connected', instance, connection: anyConnection })
+      for (const lane of known.lanes) this.connect(instance, lane)
+      for (const epoch of known.shown) this.dispatch({ type: 'shown', instance, epoch })
+    }
+    if (wrote || (writer.isProducer && known.isNamed)) this.dispatch({ type: 'writer', instance, wrote })
+  }
+
+  connect(instance: string, lane: ProduceLane): void {
+    this.dispatch({ type: 'connected', instance, connection: labelOf(lane) })
+  }
+
+  shown(instance: string, epoch: number): void {
+    this.dispatch({ type: 'shown', instance, epoch })
+  }
+
+  disconnect(instance: string, lane: ProduceLane): void {
+    this.dispatch({ type: 'lost', instance, connection: labelOf(lane) })
+  }
+
+  /** Its last connection closed. */
+  left(instance: string): void {
+    this.dispatch({ type: 'lost', instance, connection: anyConnection })
+  }
+
+  // --- time and state
+
+  /** Gives the reducer the newest view, if it may be acted upon. */
+  feed(): void {
+    const { state, runtime } = this.context
+    const view = state.mayAct() ? state.view(this.topic.topicId) : undefined
+    const before = this.state.view
+    if (view === undefined || (before?.topic === view.topic && before.fleet === view.fleet)) return
+    const wasAlert = this.isAlert
+    this.alertUntilMs = alertUntil(view, this.times)
+    this.opaque.clear()
+    if (!wasAlert && runtime.wallNow() < this.alertUntilMs) this.awaitUnopened()
+    this.dispatch({ type: 'view', view })
+    this.parking.retry()
+  }
+
+  tick(): void {
+    this.feed()
+    this.parking.retry()
+    if (!this.mayAct) return
+    this.dispatch({ type: 'tick' })
+    if (this.isUnsealed) this.pushes.closeIdle()
+  }
+
+  /** Old partitions without a leader cannot be written to, however long it lasts. */
+  noteLeaders(): void {
+    const { view } = this.state
+    if (view === undefined) return
+    for (let partition = 0; partition < widestCount(view.topic); partition++) {
+      const reason = `leader ${partition}`
+      if (this.isUnsealed && this.topic.leaders[partition] === -1) this.stops.begin(reason)
+      else this.stops.end(reason)
+    }
+  }
+
+  /** Produce that passed unopened is under way when the guard begins to look: until it is answered nobody is clean. */
+  private awaitUnopened(): void {
+    for (const lane of this.lanes()) {
+      const reason = `unopened ${lane.connection.id}`
+      if (lane.await(() => this.stops.end(reason))) this.stops.begin(reason)
+    }
+  }
+
+  /** A batch that passed unopened was refused: it may come back. */
+  failedUnopened(lane: ProduceLane): void {
+    if (this.isAlert) this.stops.beginFor(`owed ${lane.connection.id}`, this.times.comeBackMs)
+  }
+
+  throttled(lane: ProduceLane, ms: number): void {
+    if (this.isUnsealed) this.stops.beginFor(`throttle ${lane.connection.id}`, ms)
+  }
+
+  /** A connection that it writes on is gone: nothing that was under way on it is answered any more. */
+  forgetLane(lane: ProduceLane): void {
+    this.stops.end(`unopened ${lane.connection.id}`)
+  }
+
+  lanes(): ProduceLane[] {
+    return [...this.context.writers.all()].flatMap((writer) => [
+      ...(writer.topics.get(this.topic.topicId)?.lanes ?? []),
+    ])
+  }
+
+  /** Forgets instances that left long ago, while nothing waits for them. */
+  tidy(): void {
+    const now = this.context.runtime.wallNow()
+    if (this.isAlert) return
+    const isOld = ({ goneSinceMs }: Ledger): boolean =>
+      goneSinceMs !== undefined && now - goneSinceMs >= this.times.goneAfterMs
+    for (const [instance, ledger] of this.state.ledgers) {
+      if (!isOld(ledger)) continue
+      const ledgers = new Map(this.state.ledgers)
+      const cutting = new Map(this.state.cutting)
+      ledgers.delete(instance)
+      cutting.delete(instance)
+      this.learning.forget(instance)
+      this.state = { ...this.state, ledgers, cutting }
+    }
+  }
+
+  /** This proxy begins a new life under another id: whatever was kept under the old one is void. */
+  restart(): void {
+    const waiting = this.state.held.map(({ batch }) => batch.id)
+    for (const id of this.state.flying.keys()) this.former.add(id)
+    this.stops.clear()
+    this.state = newGuard(this.context.state.proxy, this.times)
+    this.alertUntilMs = -Infinity
+    for (const id of waiting) this.settle(id, 'refuse')
+    for (const writer of this.context.writers.all()) {
+      const known = writer.topics.get(this.topic.topicId)
+      if (known?.isJoined !== true) continue
+      known.isJoined = false
+      this.join(writer)
+    }
+    if (this.former.size > 0) this.stops.begin('former life')
+    this.awaitUnopened()
+    this.feed()
+  }
+
+  /** The topic was deleted. */
+  end(): void {
+    this.stops.clear()
+    for (const id of [...this.pending.keys()]) this.settle(id, 'forward')
+  }
+
+  // --- the reducer
+
+  private dispatch(event: GuardEvent): void {
+    this.queue.push(event)
+    if (this.isBusy) return
+    this.isBusy = true
+    try {
+      for (let next = this.queue.shift(); next !== undefined; next = this.queue.shift()) {
+        const [state, effects] = reduceGuard(this.state, { ...next, atMs: this.context.runtime.wallNow() })
+        this.state = state
+        for (const effect of effects) this.carryOut(effect, effects)
+      }
+    } finally {
+      this.isBusy = false
+    }
+    if (this.needsTick) this.context.wake()
+  }
+
+  private carryOut(effect: GuardEffect, all: readonly GuardEffect[]): void {
+    const { state, cluster, counted, refused } = this.context
+    const { name } = this.topic
+    switch (effect.type) {
+      case 'append':
+        if (state.mayAct()) state.append(effect.record)
+        return
+      case 'read-ends':
+        cluster.endOffsets(name, effect.partitions).then(
+          (ends) => this.dispatch({ type: 'ends', round: effect.round, ends }),
+          () => undefined, // the reducer asks again
+        )
+        return
+      case 'forward':
+        this.forward(effect.batch, all)
+        return
+      case 'refuse':
+        refused.add(name, effect.reason, effect.batch.instance)
+        this.settle(effect.batch.id, 'refuse')
+        return
+      case 'count':
+        counted.add(name, effect.reason, effect.instance)
+    }
+  }
+
+  private forward(batch: Batch, effects: readonly GuardEffect[]): void {
+    const pending = this.pending.get(batch.id)
+    // Its connection went while it waited: it never left, and may come back.
+    if (pending === undefined) return this.dispatch({ type: 'failed', id: batch.id })
+    const { view, flying } = this.state
+    const age = flying.get(batch.id)?.age ?? Infinity
+    if (view !== undefined && age < currentLayout(view.topic).epoch) this.lateBatches++
+    const isLate = effects.some(
+      (other) => other.type === 'count' && other.reason === 'late after the seal' && other.batch === batch,
+    )
+    if (!isLate || !this.mayRefuseForGood(pending)) return pending.decide({ kind: 'forward' })
+    this.pending.delete(batch.id)
+    this.context.refused.add(this.topic.name, 'late', batch.instance)
+    pending.decide(forGood)
+    this.dispatch({ type: 'answered', id: batch.id, end: 0, lapsed: false })
+  }
+
+  /** `late: refuse`, but never where it would break the producer for good. */
+  private mayRefuseForGood({ batch, software }: Pending): boolean {
+    return this.topic.rule.late === 'refuse' && !(batch.sequenced !== undefined && fragile.test(software))
+  }
+}
+
+function labelOf({ connection }: ProduceLane): string {
+  return `${connection.listener}/${connection.nodeId}`
+}

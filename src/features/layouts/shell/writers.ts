@@ -1,0 +1,91 @@
+/**
+ * Client instances as the guards know them: a name that means the same on every proxy, its open connections, what it was
+ * shown of each topic and where it writes. Instances come with the first Metadata or Produce that matters here, and are
+ * forgotten with their last connection (the guards remember what they need of those that wrote).
+ */
+import type { ProduceLane } from '../../../editors/produce/lane.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
+
+/** What is known of one instance and one topic. */
+export interface Acquaintance {
+  /** Epochs that it was shown. */
+  shown: readonly number[]
+  /** It asked for the topic by name. */
+  isNamed: boolean
+  wrote: boolean
+  /** The topic's guard knows it. */
+  isJoined: boolean
+  /** Connections that it writes to the topic on. */
+  readonly lanes: Set<ProduceLane>
+}
+
+export class Writer {
+  readonly name: string
+  readonly connections = new Set<Connection>()
+  /** By topic id. */
+  readonly topics = new Map<string, Acquaintance>()
+  isProducer = false
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  topic(topicId: string): Acquaintance {
+    let known = this.topics.get(topicId)
+    if (known === undefined) {
+      known = { shown: noEpochs, isNamed: false, wrote: false, isJoined: false, lanes: new Set() }
+      this.topics.set(topicId, known)
+    }
+    return known
+  }
+
+  /** Its ApiVersions name; empty where the client does not say. */
+  get software(): string {
+    for (const { instance } of this.connections) if (instance !== undefined) return instance.softwareName
+    return ''
+  }
+}
+
+export class Writers {
+  private readonly nameOf: (connection: Connection) => string
+  private readonly byName = new Map<string, Writer>()
+  private readonly byConnection = new Map<Connection, Writer>()
+
+  /** @param nameOf the same for all connections of an instance, on every proxy that it may reach */
+  constructor(nameOf: (connection: Connection) => string) {
+    this.nameOf = nameOf
+  }
+
+  of(connection: Connection): Writer {
+    const known = this.byConnection.get(connection)
+    if (known !== undefined) return known
+    const name = this.nameOf(connection)
+    let writer = this.byName.get(name)
+    if (writer === undefined) this.byName.set(name, (writer = new Writer(name)))
+    if (connection.closed === undefined) {
+      writer.connections.add(connection)
+      this.byConnection.set(connection, writer)
+    }
+    return writer
+  }
+
+  all(): Iterable<Writer> {
+    return this.byName.values()
+  }
+
+  named(name: string): Writer | undefined {
+    return this.byName.get(name)
+  }
+
+  /** @returns the instance that the connection belonged to, if it is known */
+  closed(connection: Connection): Writer | undefined {
+    const writer = this.byConnection.get(connection)
+    if (writer === undefined) return undefined
+    this.byConnection.delete(connection)
+    writer.connections.delete(connection)
+    if (writer.connections.size === 0) this.byName.delete(writer.name)
+    return writer
+  }
+}
+
+const noEpochs: readonly number[] = []

@@ -1,0 +1,119 @@
+/**
+ * Layouts as a running proxy has them: our own connections, the state log, the feature and its editors, from the
+ * configuration. Without a topic rule there is none of it.
+ */
+import { ClusterClient } from '../cluster/cluster-client.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { KnownBrokers } from '../cluster/broker-links.ts'
+import { formatHostPort } from '../config/address.ts'
+import type { Config } from '../config/schema.ts'
+import type { BrokerAddresses } from '../editors/addresses.ts'
+import { CreatePartitionsEditor } from '../editors/create-partitions/editor.ts'
+import { TopicEditor } from '../editors/metadata/topic-editor.ts'
+import { ProduceEditor } from '../editors/produce/editor.ts'
+import { LayoutApi } from '../features/layouts/control/api.ts'
+import { PartitionChanges } from '../features/layouts/control/partition-changes.ts'
+import { LayoutsFeature } from '../features/layouts/shell/feature.ts'
+import type { LayoutTimes } from '../features/layouts/times.ts'
+import type { ChunkPool } from '../net/chunk-pool.ts'
+import type { Connection } from '../pipeline/connection.ts'
+import type { Handler } from '../pipeline/handler.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { stateMetrics } from '../state/shell/metrics.ts'
+import { StateShell } from '../state/shell/state-shell.ts'
+import type { State } from '../state/state.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Meters } from '../telemetry/meter.ts'
+
+const REQUEST_TIMEOUT_MS = 10_000
+
+/** What stands in for the real state and cluster: for tests and the simulation. */
+export interface LayoutsStandIn {
+  readonly state?: State
+  readonly cluster?: Cluster
+  readonly times?: Partial<LayoutTimes>
+  readonly sessionMs?: number
+}
+
+export interface LayoutsDeps {
+  readonly runtime: Runtime
+  readonly pool: ChunkPool
+  readonly log: Log
+  readonly meters: Meters
+  readonly brokers: KnownBrokers
+  readonly addresses: BrokerAddresses
+  addressOf(connection: Connection): string | undefined
+  readonly standIn?: LayoutsStandIn | undefined
+}
+
+export class Layouts {
+  readonly feature: LayoutsFeature
+  readonly state: State
+  readonly cluster: Cluster
+  readonly handlers: readonly Handler[]
+  readonly api: LayoutApi
+  private readonly client: ClusterClient | undefined
+  private readonly shell: StateShell | undefined
+
+  constructor(config: Config, deps: LayoutsDeps) {
+    const { runtime, log, meters, addresses, standIn } = deps
+    const needsClient = standIn?.state === undefined || standIn.cluster === undefined
+    this.client = needsClient ? clusterClient(config, deps) : undefined
+    this.cluster = standIn?.cluster ?? theOne(this.client)
+    if (standIn?.state === undefined) {
+      const host = formatHostPort(config.admin.bind)
+      const sessionMs = standIn?.sessionMs
+      const bound = sessionMs === undefined ? {} : { sessionMs }
+      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, ...bound })
+      for (const source of stateMetrics(this.shell)) meters.publish(source)
+    }
+    this.state = standIn?.state ?? theOne(this.shell)
+    this.feature = new LayoutsFeature({
+      rules: config.topics,
+      gateRules: config.groups.flatMap(({ group, gate }) => (gate === undefined ? [] : [{ group, gate }])),
+      state: this.state,
+      cluster: this.cluster,
+      runtime,
+      log,
+      meters,
+      addressOf: (connection) => deps.addressOf(connection),
+      ...(standIn?.times === undefined ? {} : { times: standIn.times }),
+    })
+    this.api = new LayoutApi({
+      runtime,
+      state: this.state,
+      cluster: this.cluster,
+      control: this.feature.control,
+      rules: config.topics,
+      guards: { guardOf: (topicId) => this.feature.guards.of(topicId)?.facts },
+      gates: { gatesOf: () => [], shutGroups: () => [] },
+    })
+    this.handlers = [
+      new ProduceEditor(this.feature.guards, addresses),
+      new TopicEditor(this.feature.showings, runtime),
+      new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),
+    ]
+  }
+
+  start(): void {
+    this.shell?.start()
+    this.feature.start()
+  }
+
+  /** Leaves the fleet; after the last request of a client. */
+  async stop(): Promise<void> {
+    this.feature.stop()
+    await this.shell?.stop()
+    this.client?.close()
+  }
+}
+
+function clusterClient(config: Config, { runtime, pool, brokers }: LayoutsDeps): ClusterClient {
+  const { dialTimeoutMs } = config.upstream
+  return new ClusterClient({ runtime, pool, brokers, dialTimeoutMs, requestTimeoutMs: REQUEST_TIMEOUT_MS })
+}
+
+function theOne<T>(made: T | undefined): T {
+  if (made === undefined) throw new TypeError('made above, where nothing stands in for it')
+  return made
+}
