@@ -3,6 +3,7 @@
  *   npm run bench -- [SCENARIO …] [--targets a,b] [--rounds 5] [--seconds 3] [--pin] [--json FILE] [--profile DIR]
  *   npm run bench -- codecs [--rounds 5]
  *   npm run bench -- state [--rounds 5]
+ *   npm run bench -- --list
  * --profile: V8's CPU profile of the Node targets; choose one target and one scenario for the summary to mean something.
  * Timing never makes it fail; it exits with 1 only if a target did not carry the load at all.
  */
@@ -47,7 +48,9 @@ function positive(name: 'rounds' | 'seconds'): number {
 function chosenScenarios(): readonly Scenario[] {
   for (const name of positionals) {
     if (!scenarios.some((one) => one.name === name)) {
-      fail(`no scenario is called ${name}; there are: ${scenarios.map((one) => one.name).join(' ')}`)
+      fail(
+        `no scenario is called ${name}; there are: ${scenarios.map((one) => one.name).join(' ')}; alone: ${alone.map((one) => one.name).join(', ')}`,
+      )
     }
   }
   return positionals.length === 0 ? scenarios : scenarios.filter(({ name }) => positionals.includes(name))
@@ -69,7 +72,10 @@ function failures(results: readonly ScenarioResult[]): string[] {
 
 async function main(): Promise<void> {
   if (process.platform !== 'linux') fail('the bench reads /proc and uses epoll: it runs on Linux only')
-  if (values.list) return scenarios.forEach(({ name, title }) => console.log(`${name.padEnd(20)} ${title}`))
+  if (values.list) {
+    for (const { name, title } of [...scenarios, ...alone]) console.log(`${name.padEnd(20)} ${title}`)
+    return
+  }
   const wanted = chosenScenarios()
   const candidates = chosenTargets()
   const [rounds, seconds] = [positive('rounds'), positive('seconds')]
@@ -112,7 +118,16 @@ async function main(): Promise<void> {
   process.exitCode = failed.length > 0 ? 1 : 0
 }
 
-/** Codecs and record filtering on one core, without sockets: programs of their own. */
+/** Programs of their own, each to be named alone. */
+const alone = [
+  { name: 'codecs', title: 'codecs and record filtering on one core, without sockets', run: benchCodecs },
+  {
+    name: 'state',
+    title: 'how long the state of 1,000 topics takes to load, and what memory it keeps',
+    run: benchState,
+  },
+]
+
 function benchCodecs(): void {
   for (const program of ['codecs', 'records']) {
     const file = join(import.meta.dirname, `../test/bench/${program}.ts`)
@@ -120,7 +135,6 @@ function benchCodecs(): void {
   }
 }
 
-/** How long the state of 1,000 topics takes to load, and what memory it keeps. */
 function benchState(): void {
   const file = join(import.meta.dirname, '../test/bench/state-load.ts')
   const { status } = spawnSync(process.execPath, ['--import', 'tsx', file, '--rounds', values.rounds], {
@@ -129,6 +143,6 @@ function benchState(): void {
   process.exitCode = status ?? 1
 }
 
-if (positionals.length === 1 && positionals[0] === 'codecs') benchCodecs()
-else if (positionals.length === 1 && positionals[0] === 'state') benchState()
-else await main()
+const single = positionals.length === 1 ? alone.find(({ name }) => name === positionals[0]) : undefined
+if (single === undefined) await main()
+else single.run()

@@ -6,7 +6,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { canned, type CannedCodec, cannedCodecs } from './canned.ts'
-import { bulk, command, type Measures, megabyte, requests, type Run, type Scenario, timed } from './measure.ts'
+import { bulk, command, type Measures, megabyte, named, requests, type Run, type Scenario, timed } from './measure.ts'
 import { runLoad } from './native.ts'
 import { resetPeak, usageOf } from './usage.ts'
 
@@ -22,13 +22,6 @@ function clientOf(codec: CannedCodec): string {
 async function upstreamArgs(): Promise<string[]> {
   const all = await Promise.all(cannedCodecs.map(async (codec) => ({ codec, made: await canned(codec) })))
   return all.flatMap(({ codec, made }) => (made === undefined ? [] : ['--canned', `${clientOf(codec)}=${made.file}`]))
-}
-
-/** Each measure's name begins with its part. */
-function named(part: string, measures: Measures): Measures {
-  return Object.fromEntries(
-    Object.entries(measures).map(([name, value]) => [`${part}${name[0]?.toUpperCase()}${name.slice(1)}`, value]),
-  )
 }
 
 /** A client without ranges: as much as it can get, and the latency of 1,000 answers of 64 KiB a second. */

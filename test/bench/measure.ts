@@ -72,6 +72,13 @@ export function known(measures: Record<string, number | undefined>): Measures {
   )
 }
 
+/** Each measure's name begins with its part. */
+export function named(part: string, measures: Measures): Measures {
+  return Object.fromEntries(
+    Object.entries(measures).map(([name, value]) => [`${part}${name[0]?.toUpperCase()}${name.slice(1)}`, value]),
+  )
+}
+
 /** Bytes a second and what they cost: frames in both directions, as the client sees them. */
 export async function bulk(run: Run, words: readonly string[]): Promise<Measures> {
   const { bytesIn, bytesOut, seconds, cpuSeconds, peakBytes } = await timed(run, words)

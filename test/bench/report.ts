@@ -12,7 +12,7 @@ export interface Rule {
   readonly scenario: string
   readonly metric: string
   readonly bound: 'at least' | 'at most'
-  /** limit = factor × the same metric of `of` + plus; without `of` just plus. */
+  /** limit = factor × the same metric of `of` + plus, compared within each round; without `of` just plus. */
   readonly of?: string
   readonly factor?: number
   readonly plus?: number
@@ -48,6 +48,15 @@ const filterRules: Rule[] = [
   { ...filtering, metric: 'addedMbPerClient', bound: 'at most', plus: filterMemoryMb },
 ]
 
+/** A topic at rest beside the same without a rule. */
+const layoutRules = ['produce', 'consume'].flatMap((part): Rule[] => {
+  const atRest = { scenario: 'layouts', target: 'layouts', bound: 'at most', of: 'headgate' } as const
+  return [
+    { ...atRest, metric: `${part}CpuSecondsPerGb`, factor: 1.05 },
+    { ...atRest, metric: `${part}P99Ms`, plus: 0.5 },
+  ]
+})
+
 /** What Headgate must reach. */
 export const rules: readonly Rule[] = [
   ...[
@@ -71,6 +80,7 @@ export const rules: readonly Rule[] = [
   { scenario: 'large-frame', metric: 'addedMb', bound: 'at most', plus: 16 },
   { scenario: 'slow-readers', metric: 'peakMb', bound: 'at most', plus: 200 },
   ...filterRules,
+  ...layoutRules,
 ]
 
 /** The middle value; the mean of the two middle ones of an even count. NaN of nothing. */
@@ -90,13 +100,15 @@ function valuesOf(result: ScenarioResult, target: string, metric: string): numbe
  * during the run does not count. NaN if either lacks the metric.
  */
 export function ratio(result: ScenarioResult, target: string, base: string, metric: string): number {
-  const own = result.rounds[target] ?? []
-  const other = result.rounds[base] ?? []
-  const ratios = own.flatMap((measures, round) => {
-    const [a, b] = [measures[metric], other[round]?.[metric]]
-    return a === undefined || b === undefined || b === 0 ? [] : [a / b]
+  return median(pairs(result, target, base, metric).flatMap(([own, other]) => (other === 0 ? [] : [own / other])))
+}
+
+/** What two targets measured in the same rounds. */
+function pairs(result: ScenarioResult, target: string, base: string, metric: string): [own: number, other: number][] {
+  return (result.rounds[target] ?? []).flatMap((measures, round): [number, number][] => {
+    const [own, other] = [measures[metric], result.rounds[base]?.[round]?.[metric]]
+    return own === undefined || other === undefined ? [] : [[own, other]]
   })
-  return median(ratios)
 }
 
 /** Judges one target (a rule may name another one) by the rules of the scenarios that were run; a rule whose numbers are missing is left out. */
@@ -111,17 +123,16 @@ export function judge(results: readonly ScenarioResult[], target: string): Judge
 
 function judgeRule(rule: Rule, result: ScenarioResult, target: string): Judgement {
   const { scenario, metric, bound, of, factor = 1, plus = 0 } = rule
-  const isRatio = of !== undefined && plus === 0
-  const value = isRatio ? ratio(result, target, of, metric) : median(valuesOf(result, target, metric))
-  const base = of === undefined || isRatio ? 0 : factor * median(valuesOf(result, of, metric))
-  const limit = isRatio ? factor : base + plus
-  const unit = isRatio ? `× ${of}` : of === undefined ? '' : `(${of} + ${plus})`
-  return {
+  const judged = (value: number, limit: number, unit: string): Judgement => ({
     rule: `${scenario} ${metric} ${bound} ${show(limit)} ${unit}`.trim(),
     value,
     limit,
     met: bound === 'at least' ? value >= limit : value <= limit,
-  }
+  })
+  if (of === undefined) return judged(median(valuesOf(result, target, metric)), plus, '')
+  if (plus === 0) return judged(ratio(result, target, of, metric), factor, `× ${of}`)
+  const above = pairs(result, target, of, metric).map(([own, other]) => own - factor * other)
+  return judged(median(above), plus, `above ${factor === 1 ? '' : `${factor} × `}${of}`)
 }
 
 /** A number with about three digits that say something. */

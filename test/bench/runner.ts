@@ -1,5 +1,7 @@
 /**
- * Runs scenarios: the targets in turn (A B C … A B C …), so that a machine that changes its speed changes it for all.
+ * Runs scenarios: the targets in turn, so that a machine that changes its speed changes it for all, and each round
+ * begins with another one (A B C, B C A, …): whoever comes first after a pause, or after a certain other one, has it
+ * easier or harder, and that must not be the same one each time.
  * Invariant: a target that fails is reported and left out of its round; it never ends the run of the others.
  */
 import type { Programs } from './native.ts'
@@ -51,7 +53,7 @@ async function runScenario(scenario: Scenario, upstream: Upstream, options: RunO
   const running = new Map<string, RunningTarget>()
   try {
     for (let round = 1; round <= rounds; round++) {
-      for (const target of targets) {
+      for (const target of turned(targets, round - 1)) {
         let measures: Measures = {}
         try {
           const proxy = running.get(target.name) ?? (await startTarget(target, upstream.place(target), options))
@@ -72,6 +74,12 @@ async function runScenario(scenario: Scenario, upstream: Upstream, options: RunO
     for (const proxy of running.values()) await proxy.stop()
   }
   return { name: scenario.name, title: scenario.title, rounds: Object.fromEntries(measured) }
+}
+
+/** The same in the same order, beginning with the one at `first` (counted on around). */
+export function turned<T>(all: readonly T[], first: number): T[] {
+  const at = all.length === 0 ? 0 : first % all.length
+  return [...all.slice(at), ...all.slice(0, at)]
 }
 
 function short(measures: Measures): string {

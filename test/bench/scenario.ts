@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { javaConsume, javaProduce } from './java.ts'
 import { filter } from './filter.ts'
+import { layouts } from './layouts.ts'
 import { bulk, command, known, type Measures, megabyte, requests, type Run, type Scenario } from './measure.ts'
 import { type LoadResult, runLoad } from './native.ts'
 import {
@@ -212,4 +213,4 @@ const costs: Scenario[] = [
 ]
 
 /** Every scenario, in the order in which they are run. */
-export const scenarios: readonly Scenario[] = [...canned, ...real, ...costs, filter]
+export const scenarios: readonly Scenario[] = [...canned, ...real, ...costs, filter, layouts]

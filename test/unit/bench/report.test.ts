@@ -26,7 +26,18 @@ test('a failed round is left out of both sides of a ratio', () => {
   assert.equal(ratio(result('a', rounds), 'headgate', 'prototype', 'x'), 2)
 })
 
-test('rules with a factor judge the ratio, rules with a sum judge the median', () => {
+test('a sum is compared within each round, too', () => {
+  const rounds = {
+    direct: [{ p99Ms: 1 }, { p99Ms: 9 }, { p99Ms: 2 }],
+    headgate: [{ p99Ms: 1.9 }, { p99Ms: 9.9 }, { p99Ms: 20 }],
+  }
+  const [judgement] = judge([result('latency', rounds)], 'headgate')
+  assert.deepEqual(judgement?.met, true)
+  assert.ok(Math.abs((judgement?.value ?? 0) - 0.9) < 1e-9)
+  assert.equal(judgement?.rule, 'latency p99Ms at most 1.00 above direct')
+})
+
+test('rules with a factor judge the ratio, rules with a sum judge the difference', () => {
   const results = [
     result('opaque-fetch', {
       prototype: [{ mbPerSecond: 1000, cpuSecondsPerGb: 1 }],
