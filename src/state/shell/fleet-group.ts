@@ -225,7 +225,7 @@ export class FleetGroup {
       })
       if (memberId !== this.#memberId || generationId !== this.#generation || this.#isStopped) return
       if (errorCode === errorCodes.NONE || errorCode === errorCodes.REBALANCE_IN_PROGRESS) onHeartbeat(sent)
-      if (errorCode === errorCodes.NONE) return
+      if (errorCode === errorCodes.NONE) return onProblem(undefined)
       this.#accepted(errorCode, 'Heartbeat', memberId)
       this.#rejoin?.()
     } catch (error) {

@@ -37,10 +37,13 @@ export function stateMetrics(state: StateShell): MetricSource[] {
     },
     {
       name: 'state_problem',
-      help: '1 while something is wrong with the state: reading the log, the group, appends; the log and /api say what.',
+      help: '1 while the state cannot be used and this is wrong: reading the log, the group, appends. The log says what.',
       type: 'gauge',
       read: () =>
-        problemSources.map((source) => ({ labels: { source }, value: state.counts().problems.has(source) ? 1 : 0 })),
+        problemSources.map((source) => ({
+          labels: { source },
+          value: !state.mayAct() && state.counts().problems.has(source) ? 1 : 0,
+        })),
     },
   ]
 }

@@ -75,9 +75,16 @@ export class StateShell implements State {
     this.#problems = new Problems(log)
     this.#announcer = new Announcer(log)
     this.#tidier = new Tidier({ runtime, tailLength, rememberMs, intervalMs: tidyMs })
-    const timeoutMs = sessionMs / 2
+    // a read that is not answered must not cost the lease: there is time for another one on a new connection
+    const timeoutMs = sessionMs / 4
     const onProblem = (source: 'log' | 'appends') => (problem: string | undefined) => this.#note(source, problem)
-    this.#appender = new Appender({ runtime, cluster, topic, timeoutMs, onProblem: onProblem('appends') })
+    this.#appender = new Appender({
+      runtime,
+      cluster,
+      topic,
+      timeoutMs: sessionMs / 2,
+      onProblem: onProblem('appends'),
+    })
     this.#reader = new LogReader({
       runtime,
       cluster,
@@ -183,7 +190,7 @@ export class StateShell implements State {
       groupId: group,
       sessionMs: this.#sessionMs,
       heartbeatMs: this.#sessionMs / 10,
-      timeoutMs: this.#sessionMs / 2,
+      timeoutMs: this.#sessionMs / 4,
       retryMs,
       tidier: this.#tidier,
       onChange: () => this.#look(),
