@@ -86,7 +86,7 @@ export class Peer implements SocketHandler {
 
 export interface RigOptions {
   seed?: number
-  handlers?: readonly Handler[]
+  handlers?: readonly Handler[] | ((runtime: VirtualRuntime) => readonly Handler[])
   limits?: Partial<ConnectionLimits>
   target?: ConnectionContext['target']
   /** Called for each connection to the broker. */
@@ -111,7 +111,7 @@ export class Rig {
     this.context = {
       runtime: this.runtime,
       pool: this.pool,
-      plans: compilePlans(handlers),
+      plans: compilePlans(typeof handlers === 'function' ? handlers(this.runtime) : handlers),
       limits: { ...defaultLimits, ...limits },
       meter: this.meter,
       log: this.log,

@@ -30,11 +30,17 @@ export interface LayoutTopic {
   readonly name: string
   readonly topicId: string
   readonly rule: TopicRule
+  /** The partitions that the cluster has, as far as is known: hidden ones too. */
+  readonly count: number
   /** undefined: the state does not know it yet, or may not be acted upon now. */
   view(): View | undefined
 }
 
 export interface LayoutTopics {
+  /** Every topic of the cluster has been seen once. Before that an id may stand for a topic with a rule. */
+  readonly isLoaded: boolean
+  /** The rule for a name, whether or not such a topic is known. */
+  rule(name: string): TopicRule | undefined
   /** By name or, where that is empty (Fetch v13+, Produce v13+), by id. undefined: the topic has no rule. */
   find(name: string, topicId: string): LayoutTopic | undefined
   all(): Iterable<LayoutTopic>

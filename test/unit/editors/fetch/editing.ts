@@ -86,14 +86,15 @@ export async function startUnder(policy: FetchPolicy, answering: Answering) {
 export interface Asked {
   readonly offset?: number
   readonly maxWaitMs?: number
+  readonly minBytes?: number
   readonly session?: readonly [id: number, epoch: number]
 }
 
-export function fetchFrame({ offset = 0, maxWaitMs = 5000, session = [0, 0] }: Asked = {}): Buffer {
+export function fetchFrame({ offset = 0, maxWaitMs = 5000, minBytes = 1, session = [0, 0] }: Asked = {}): Buffer {
   const writer = new Writer(256)
   const [sessionId, sessionEpoch] = session
   const topics = [{ topic: 't', partitions: [{ partition: 0, fetchOffset: offset, partitionMaxBytes: 1 << 20 }] }]
-  api.encodeRequest(writer, { maxWaitMs, minBytes: 1, maxBytes: 1 << 20, sessionId, sessionEpoch, topics }, VERSION)
+  api.encodeRequest(writer, { maxWaitMs, minBytes, maxBytes: 1 << 20, sessionId, sessionEpoch, topics }, VERSION)
   return requestFrame({ apiKey: apiKeys.Fetch, apiVersion: VERSION, correlationId: 9, body: writer.finish() })
 }
 

@@ -114,6 +114,17 @@ void test('records read under a limit that falls while the broker is asked do no
   assert.deepEqual(offsetsIn(read(client.frames[0]).responses[0]?.partitions[0]?.records), [])
 })
 
+void test('records that wait for more of them are not given after the limit has fallen', async () => {
+  let limit = Infinity
+  const { rig, client } = await start({ keep: () => true, limit: () => limit }, (_, at) => {
+    if (at > 1) limit = -1
+    return records(at === 1 ? batch(0, 'ab') : undefined)
+  })
+  client.send(fetchFrame({ maxWaitMs: 1000, minBytes: 5000 }))
+  await rig.run(() => client.frames.length === 1)
+  assert.deepEqual(offsetsIn(read(client.frames[0]).responses[0]?.partitions[0]?.records), [])
+})
+
 void test('a Fetch that passed unopened is answered empty if a limit stands when its answer arrives, long or short', async () => {
   for (const size of [10, 400_000]) {
     for (const mode of ['unopened', 'standby'] as const) {

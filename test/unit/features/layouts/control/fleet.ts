@@ -33,9 +33,12 @@ export class TestProxy {
       name: 'orders',
       topicId: 'T',
       rule: fleet.rule,
+      count: 0,
       view: () => (this.state.mayAct() ? this.state.view('T') : undefined),
     }
     const topics: LayoutTopics = {
+      isLoaded: true,
+      rule: (name) => (name === topic.name ? topic.rule : undefined),
       find: (name, topicId) => (name === topic.name || topicId === topic.topicId ? topic : undefined),
       all: () => [topic],
     }

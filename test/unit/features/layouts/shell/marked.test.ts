@@ -8,7 +8,8 @@ import { RecordingLog } from '../../../../support/telemetry.ts'
 function topics(counts: readonly number[]): LayoutTopics {
   const layouts = counts.map((count, epoch) => ({ epoch, count }))
   const topic = { name: 't', topicId: 'T', view: () => ({ topic: { layouts, cuts: [] } }) } as unknown as LayoutTopic
-  return { find: (name) => (name === 't' ? topic : undefined), all: () => [topic] }
+  const rule = (): undefined => undefined
+  return { isLoaded: true, rule, find: (name) => (name === 't' ? topic : undefined), all: () => [topic] }
 }
 
 const share = (member: string, partitions: number[]): MemberShare => ({

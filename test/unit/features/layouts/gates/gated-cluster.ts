@@ -1,0 +1,420 @@
+/**
+ * A topic behind the gates, on a rig in virtual time: logs of real batches that a scripted broker serves and `Cluster`
+ * answers for, a state that a test sets, and one client whose Fetches the real editor edits.
+ */
+import {
+  type Cluster,
+  partitionKey,
+  type TopicDescription,
+  type TopicPartition,
+} from '../../../../../src/cluster/cluster.ts'
+import type { BrokerAddresses } from '../../../../../src/editors/addresses.ts'
+import { FetchEditor } from '../../../../../src/editors/fetch/editor.ts'
+import { GroupGates } from '../../../../../src/features/layouts/gates/group-gates.ts'
+import { MemberRequests } from '../../../../../src/features/layouts/gates/member-requests.ts'
+import type { GateRule, LayoutTopic, LayoutTopics, TopicRule } from '../../../../../src/features/layouts/topic-rule.ts'
+import { apiKeys } from '../../../../../src/protocol/api-table.ts'
+import { codec } from '../../../../../src/protocol/codecs.ts'
+import type { FetchRequest, FetchResponse } from '../../../../../src/protocol/generated/01-fetch.ts'
+import { peekBodyStart } from '../../../../../src/protocol/peek.ts'
+import { Reader } from '../../../../../src/protocol/reader.ts'
+import { isControl, lastOffsetOf } from '../../../../../src/records/batch.ts'
+import { buildBatch } from '../../../../../src/records/build.ts'
+import { readRecords } from '../../../../../src/records/read.ts'
+import type { State, StateStatus } from '../../../../../src/state/state.ts'
+import type { Layout, TopicState } from '../../../../../src/state/topic-state.ts'
+import { codecRequest, codecResponse, openResponse } from '../../../../support/codec-frames.ts'
+import { type Peer, Rig } from '../../../../support/rig.ts'
+
+export const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAKg'
+const addresses: BrokerAddresses = { advertised: () => ({ host: 'proxy', port: 1 }), learn: () => undefined }
+
+export const layout = (epoch: number, count: number, more: Partial<Layout> = {}): Layout => ({
+  epoch,
+  count,
+  change: epoch === 0 ? 'met' : 'expand',
+  order: 'key',
+  gates: 'seal',
+  openedAt: epoch * 10,
+  openedAtMs: 0,
+  starts: {},
+  leaderEpochs: {},
+  unsettled: epoch === 0 ? [] : [epoch - 1],
+  votes: {},
+  withdrawn: {},
+  lastVote: -1,
+  ...more,
+})
+
+export const sealed = (boundaries: Record<number, number>) => ({
+  seal: { at: 99, atMs: 0, boundaries, gaveUp: [], forced: false },
+})
+
+export const topicOf = (layouts: Layout[], more: Partial<TopicState> = {}): TopicState => ({
+  topicId: TOPIC_ID,
+  name: 't',
+  layouts,
+  cuts: [],
+  ...more,
+})
+
+/** 1 → 2 partitions, sealed at `boundary` of partition 0. */
+export const grown = (boundary: number): TopicState =>
+  topicOf([layout(0, 1), layout(1, 2, { starts: { 1: 0 }, ...sealed({ 0: boundary }) })])
+
+export class SetState implements State {
+  topic: TopicState | undefined
+  isLeased = true
+  readonly proxy = 'p'
+  private readonly listeners: (() => void)[] = []
+
+  set(topic: TopicState | undefined): void {
+    this.topic = topic
+    for (const listener of this.listeners) listener()
+  }
+
+  view(topicId: string) {
+    return this.topic === undefined || topicId !== TOPIC_ID
+      ? undefined
+      : { topic: this.topic, fleet: { members: {} }, position: 0 }
+  }
+
+  topicIds = () => [TOPIC_ID]
+  mayAct = () => this.isLeased
+  isLeader = () => false
+  append(): void {}
+  onChange(listener: () => void): void {
+    this.listeners.push(listener)
+  }
+  status(): StateStatus {
+    throw new Error('not asked for')
+  }
+}
+
+interface Batch {
+  readonly bytes: Buffer
+  readonly base: number
+  readonly end: number
+}
+
+/** One partition's log. */
+export class PartLog {
+  batches: Batch[] = []
+  start = 0
+  leaderEpoch = 0
+  end = 0
+  /** Behind `end` while replication lags. */
+  lag = 0
+
+  get highWatermark(): number {
+    return this.end - this.lag
+  }
+
+  append(keys: string, more: { control?: boolean; aborted?: boolean } = {}): this {
+    const records = [...keys].map((key) => ({ key: Buffer.from(key), value: Buffer.from('v') }))
+    const base = this.end
+    const control = more.control === true ? { control: true, transactional: true, producerId: 5, producerEpoch: 0 } : {}
+    const bytes = buildBatch({ baseOffset: base, leaderEpoch: this.leaderEpoch, records, ...control })
+    this.end += keys.length
+    if (more.aborted !== true) this.batches.push({ bytes, base, end: this.end })
+    return this
+  }
+
+  /** Compaction: batches in [from, to) are gone. */
+  compact(from: number, to: number): void {
+    this.batches = this.batches.filter(({ base, end }) => end <= from || base >= to)
+  }
+
+  read(offset: number, maxBytes: number): Buffer {
+    const found: Buffer[] = []
+    let size = 0
+    for (const { bytes, end } of this.batches) {
+      if (end <= offset || end > this.highWatermark) continue
+      if (size > 0 && size + bytes.length > maxBytes) break
+      found.push(bytes)
+      size += bytes.length
+    }
+    return Buffer.concat(found)
+  }
+
+  first(from: number, to: number): number | undefined {
+    for (const { bytes, end } of this.batches) {
+      if (end <= from || isControl(bytes, 0) || lastOffsetOf(bytes, 0) < from) continue
+      const record = readRecords(bytes, 1 << 20).find(({ offset }) => offset >= from && offset < to)
+      if (record !== undefined) return record.offset
+    }
+    return undefined
+  }
+}
+
+export class LogCluster implements Cluster {
+  readonly logs: PartLog[] = []
+  readonly commits = new Map<string, Map<number, number>>()
+  readonly asked: { what: string; atMs: number }[] = []
+  fails = false
+  /** What Metadata says of every leader epoch, if not the truth. */
+  shownEpoch: number | undefined
+  /** Held back until it resolves: answers of `committed`. */
+  hold: Promise<void> | undefined
+  now: () => number = () => 0
+  pause: (ms: number) => Promise<unknown> = () => Promise.resolve()
+
+  commit(group: string, q: number, offset: number): void {
+    this.commits.set(group, (this.commits.get(group) ?? new Map<number, number>()).set(q, offset))
+  }
+
+  count(what: string): number {
+    return this.asked.filter((asked) => asked.what === what).length
+  }
+
+  async describeTopics(): Promise<readonly TopicDescription[]> {
+    this.ask('describeTopics')
+    const partitions = this.logs.map(({ leaderEpoch }) => ({ leader: 1, leaderEpoch: this.shownEpoch ?? leaderEpoch }))
+    return [{ name: 't', topicId: TOPIC_ID, partitions }]
+  }
+
+  async endOffsets(_topic: string, partitions: readonly number[]) {
+    this.ask('endOffsets')
+    return Object.fromEntries(partitions.map((q) => [q, this.log(q).highWatermark]))
+  }
+
+  async startOffsets(_topic: string, partitions: readonly number[]) {
+    this.ask('startOffsets')
+    return Object.fromEntries(partitions.map((q) => [q, this.log(q).start]))
+  }
+
+  async createPartitions(): Promise<void> {
+    throw new Error('not asked for')
+  }
+
+  async committed(group: string, partitions: readonly TopicPartition[]): Promise<ReadonlyMap<string, number>> {
+    this.ask('committed')
+    const rows = new Map<string, number>()
+    for (const { topic, partition } of partitions) {
+      const offset = this.commits.get(group)?.get(partition)
+      if (offset !== undefined) rows.set(partitionKey(topic, partition), offset)
+    }
+    await this.pause(10)
+    await this.hold
+    return rows
+  }
+
+  async firstDeliverable(_topic: string, q: number, from: number, to: number): Promise<number | undefined> {
+    this.ask('firstDeliverable')
+    if (this.log(q).highWatermark < to) throw new Error('the log ends below')
+    return this.log(q).first(from, to)
+  }
+
+  async endOfEpoch(_topic: string, q: number, leaderEpoch: number): Promise<number | undefined> {
+    this.ask('endOfEpoch')
+    return leaderEpoch <= this.log(q).leaderEpoch ? this.log(q).end : undefined
+  }
+
+  log(q: number): PartLog {
+    return (this.logs[q] ??= new PartLog())
+  }
+
+  private ask(what: string): void {
+    this.asked.push({ what, atMs: this.now() })
+    if (this.fails) throw new Error('the test says no')
+  }
+}
+
+const defaultRule: TopicRule = {
+  topic: /t/,
+  partitioner: 'auto',
+  order: 'key',
+  sealAfterMs: undefined,
+  goneAfterMs: 120_000,
+  late: 'accept',
+  stateLoss: 'hold',
+}
+
+export interface GatedOptions {
+  readonly topic?: TopicState
+  readonly rule?: Partial<TopicRule>
+  readonly rules?: readonly GateRule[]
+  readonly version?: number
+  readonly group?: string
+  /** Partitions of the cluster. */
+  readonly count?: number
+}
+
+export class Gated {
+  readonly state = new SetState()
+  readonly cluster = new LogCluster()
+  readonly fetches: FetchRequest[] = []
+  gates!: GroupGates
+  rig!: Rig
+  client!: Peer
+  private readonly version: number
+  private ids = 0
+  /** Whether the topic has been met by this proxy. */
+  isMet = true
+  /** Upstream Fetches wait for this. */
+  stall: Promise<void> | undefined
+
+  private constructor(version: number) {
+    this.version = version
+  }
+
+  static async start(options: GatedOptions = {}): Promise<Gated> {
+    const { topic = grown(2), rule = {}, rules = [], version = 11, group = 'g', count = 0 } = options
+    const gated = new Gated(version)
+    gated.state.topic = topic
+    const known: LayoutTopic = {
+      name: 't',
+      topicId: TOPIC_ID,
+      rule: { ...defaultRule, ...rule },
+      count,
+      view: () => (gated.state.mayAct() ? gated.state.view(TOPIC_ID) : undefined),
+    }
+    const topics: LayoutTopics = {
+      get isLoaded() {
+        return gated.isMet
+      },
+      rule: (name) => (name === 't' ? known.rule : undefined),
+      find: (name, topicId) => (gated.isMet && (name === 't' || topicId === TOPIC_ID) ? known : undefined),
+      all: () => (gated.isMet ? [known] : []),
+    }
+    gated.rig = await Rig.start({
+      handlers: (runtime) => {
+        const { state, cluster } = gated
+        gated.gates = new GroupGates({ runtime, log: gated.rigLog, state, cluster, topics, rules })
+        return [
+          new FetchEditor({ policies: [gated.gates], addresses, maxInflatedBytes: 1 << 20 }),
+          new MemberRequests(gated.gates),
+        ]
+      },
+      broker: (peer) => (peer.onFrame = (frame) => gated.serve(peer, frame)),
+    })
+    gated.cluster.now = () => gated.rig.runtime.now()
+    gated.cluster.pause = (ms) => new Promise<void>((resolve) => void gated.rig.runtime.timer(ms, resolve))
+    gated.client = gated.rig.connect()
+    await gated.rig.run(() => gated.client.connected && gated.rig.brokers.length > 0 && gated.rig.broker.connected)
+    // the first request names the client: the instance of the rig is known from then on
+    gated.send(apiKeys.ApiVersions, 0, {})
+    await gated.rig.run(() => gated.client.frames.length === 1)
+    if (group !== '') gated.join(group)
+    return gated
+  }
+
+  readonly lines: { level: string; fields: object; message: string }[] = []
+  private readonly rigLog = {
+    debug: () => undefined,
+    info: (fields: object, message: string) => void this.lines.push({ level: 'info', fields, message }),
+    warn: (fields: object, message: string) => void this.lines.push({ level: 'warn', fields, message }),
+    error: (fields: object, message: string) => void this.lines.push({ level: 'error', fields, message }),
+  }
+
+  join(groupId: string, generation = 1, memberId = 'm'): void {
+    const { instance } = this.rig.connection
+    instance?.memberships.set(groupId, { groupId, memberId, generation, groupInstanceId: null })
+  }
+
+  leave(groupId: string): void {
+    this.rig.connection.instance?.memberships.delete(groupId)
+  }
+
+  /** A later generation of a member that is known. */
+  rejoin(groupId: string, generation: number): void {
+    const membership = this.rig.connection.instance?.memberships.get(groupId)
+    if (membership !== undefined) membership.generation = generation
+  }
+
+  log(q: number): PartLog {
+    return this.cluster.log(q)
+  }
+
+  send(apiKey: number, version: number, draft: object): void {
+    this.client.send(codecRequest(apiKey, version, ++this.ids, draft))
+  }
+
+  /** Asks for these partitions (number → offset) and gives, of each, the offsets that came and the high watermark. */
+  async fetch(positions: Record<number, number>, maxWaitMs = 500): Promise<Fetched> {
+    const id = this.ids + 1
+    const find = () => this.client.frames.find((frame) => frame.readInt32BE(4) === id)
+    const sentAt = this.rig.runtime.now()
+    const partitions = Object.entries(positions).map(([partition, fetchOffset]) => ({
+      partition: Number(partition),
+      fetchOffset,
+      partitionMaxBytes: 1 << 20,
+    }))
+    const topics = [{ topic: 't', topicId: TOPIC_ID, partitions }]
+    const draft = { maxWaitMs, minBytes: 1, maxBytes: 1 << 20, sessionId: 0, sessionEpoch: -1, topics }
+    this.send(apiKeys.Fetch, this.version, draft)
+    await this.rig.run(() => find() !== undefined)
+    const frame = find()
+    if (frame === undefined) throw new Error('no answer')
+    const answer = openResponse(apiKeys.Fetch, this.version, frame) as FetchResponse
+    return { ...summary(answer), tookMs: this.rig.runtime.now() - sentAt, answer }
+  }
+
+  pass(ms: number): Promise<boolean> {
+    return this.rig.run(() => false, ms)
+  }
+
+  private serve(peer: Peer, frame: Buffer): void {
+    const [apiKey, version, id] = [frame.readInt16BE(4), frame.readInt16BE(6), frame.readInt32BE(8)]
+    const reader = new Reader(frame, peekBodyStart(frame, 4, frame.length), frame.length)
+    if (apiKey === apiKeys.OffsetCommit) {
+      const { groupId, topics } = codec(apiKeys.OffsetCommit).decodeRequest(reader, version)
+      const written = topics.map(({ name, topicId, partitions }) => ({
+        name,
+        topicId,
+        partitions: partitions.map(({ partitionIndex, committedOffset }) => {
+          if (committedOffset < 0) return { partitionIndex, errorCode: 28 }
+          this.cluster.commit(groupId, partitionIndex, committedOffset)
+          return { partitionIndex, errorCode: 0 }
+        }),
+      }))
+      peer.send(codecResponse(apiKey, version, id, { topics: written }))
+    } else if (apiKey !== apiKeys.Fetch) peer.send(codecResponse(apiKey, version, id, {}))
+    else {
+      const request = codec(apiKeys.Fetch).decodeRequest(reader, version)
+      this.fetches.push(request)
+      void this.answer(peer, id, version, request)
+    }
+  }
+
+  private async answer(peer: Peer, id: number, version: number, request: FetchRequest): Promise<void> {
+    const until = this.rig.runtime.now() + request.maxWaitMs
+    for (;;) {
+      await this.stall
+      const answer = { responses: request.topics.map((topic) => ({ ...topic, partitions: this.partitions(topic) })) }
+      const isFound = answer.responses.some(({ partitions }) => partitions.some(({ records }) => records.length > 0))
+      if (isFound || this.rig.runtime.now() >= until) return peer.send(codecResponse(1, version, id, answer))
+      await new Promise<void>((resolve) => void this.rig.runtime.timer(20, resolve))
+    }
+  }
+
+  private partitions({ partitions }: FetchRequest['topics'][number]) {
+    return partitions.map(({ partition, fetchOffset, partitionMaxBytes }) => {
+      const { highWatermark } = this.log(partition)
+      const records = this.log(partition).read(fetchOffset, partitionMaxBytes)
+      return { partitionIndex: partition, highWatermark, lastStableOffset: highWatermark, logStartOffset: 0, records }
+    })
+  }
+}
+
+export interface Fetched {
+  /** Partition → offsets of the records that came. */
+  readonly offsets: Record<number, number[]>
+  readonly highWatermarks: Record<number, number>
+  readonly tookMs: number
+  readonly answer: FetchResponse
+}
+
+function summary({ responses }: FetchResponse): Pick<Fetched, 'offsets' | 'highWatermarks'> {
+  const offsets: Record<number, number[]> = {}
+  const highWatermarks: Record<number, number> = {}
+  for (const { partitions } of responses) {
+    for (const { partitionIndex, records, highWatermark } of partitions) {
+      offsets[partitionIndex] = readRecords(records ?? Buffer.alloc(0), 1 << 20)
+        .filter(({ control }) => !control)
+        .map(({ offset }) => offset)
+      highWatermarks[partitionIndex] = highWatermark
+    }
+  }
+  return { offsets, highWatermarks }
+}
