@@ -13,6 +13,9 @@ import { TopicEditor } from '../editors/metadata/topic-editor.ts'
 import { ProduceEditor } from '../editors/produce/editor.ts'
 import { LayoutApi } from '../features/layouts/control/api.ts'
 import { PartitionChanges } from '../features/layouts/control/partition-changes.ts'
+import { gateMetrics } from '../features/layouts/gates/gate-counts.ts'
+import { GroupGates } from '../features/layouts/gates/group-gates.ts'
+import { MemberRequests } from '../features/layouts/gates/member-requests.ts'
 import { LayoutsFeature } from '../features/layouts/shell/feature.ts'
 import type { LayoutTimes } from '../features/layouts/times.ts'
 import type { ChunkPool } from '../net/chunk-pool.ts'
@@ -52,6 +55,8 @@ export class Layouts {
   readonly cluster: Cluster
   readonly handlers: readonly Handler[]
   readonly api: LayoutApi
+  /** What clients may be given of a topic whose layout changes. */
+  readonly gates: GroupGates
   private readonly client: ClusterClient | undefined
   private readonly shell: StateShell | undefined
 
@@ -70,7 +75,6 @@ export class Layouts {
     this.state = standIn?.state ?? theOne(this.shell)
     this.feature = new LayoutsFeature({
       rules: config.topics,
-      gateRules: config.groups.flatMap(({ group, gate }) => (gate === undefined ? [] : [{ group, gate }])),
       state: this.state,
       cluster: this.cluster,
       runtime,
@@ -79,6 +83,15 @@ export class Layouts {
       addressOf: (connection) => deps.addressOf(connection),
       ...(standIn?.times === undefined ? {} : { times: standIn.times }),
     })
+    this.gates = new GroupGates({
+      runtime,
+      log,
+      state: this.state,
+      cluster: this.cluster,
+      topics: this.feature.topics,
+      rules: config.groups.flatMap(({ group, gate }) => (gate === undefined ? [] : [{ group, gate }])),
+    })
+    for (const source of gateMetrics(this.gates)) meters.publish(source)
     this.api = new LayoutApi({
       runtime,
       state: this.state,
@@ -86,12 +99,13 @@ export class Layouts {
       control: this.feature.control,
       rules: config.topics,
       guards: { guardOf: (topicId) => this.feature.guards.of(topicId)?.facts },
-      gates: { gatesOf: () => [], shutGroups: () => [] },
+      gates: this.gates,
     })
     this.handlers = [
       new ProduceEditor(this.feature.guards, addresses),
       new TopicEditor(this.feature.showings, runtime),
       new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),
+      new MemberRequests(this.gates),
     ]
   }
 
@@ -102,6 +116,7 @@ export class Layouts {
 
   /** Leaves the fleet; after the last request of a client. */
   async stop(): Promise<void> {
+    this.gates.stop()
     this.feature.stop()
     await this.shell?.stop()
     this.client?.close()

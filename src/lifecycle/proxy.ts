@@ -154,7 +154,11 @@ class Proxy implements RunningProxy {
             addressOf: (connection) => this.instances.addressOf(connection),
             standIn: deps.layouts,
           })
-    const policies = [...(ranged ? [this.staticRanges] : []), ...(deps.fetchPolicies ?? [])]
+    const policies = [
+      ...(this.layoutParts === undefined ? [] : [this.layoutParts.gates]),
+      ...(ranged ? [this.staticRanges] : []),
+      ...(deps.fetchPolicies ?? []),
+    ]
     this.plans = compilePlans([
       new ApiVersionsEditor(),
       new AddressEditor(addresses),

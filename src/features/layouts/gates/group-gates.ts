@@ -10,7 +10,7 @@ import type { Cluster } from '../../../cluster/cluster.ts'
 import type { FetchPolicy, FetchView } from '../../../editors/fetch/policy.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
 import type { Instance } from '../../../pipeline/instance.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
 import type { TopicState } from '../../../state/topic-state.ts'
 import type { Log } from '../../../telemetry/log.ts'
@@ -50,6 +50,7 @@ export class GroupGates implements FetchPolicy {
   private readonly groups = new Map<string, GatedGroup>()
   private readonly instances = new WeakMap<Instance, InstanceGates>()
   private readonly listeners: (() => void)[] = []
+  private timer: Timer | undefined
   /** Groups and topics, `group/topic`, whose long wait was told of. */
   private readonly told = new Set<string>()
 
@@ -158,8 +159,13 @@ export class GroupGates implements FetchPolicy {
     )
   }
 
+  stop(): void {
+    this.timer?.cancel()
+    for (const group of this.groups.values()) group.close()
+  }
+
   private sweepLater(): void {
-    this.options.runtime.timer(SWEEP_MS, () => {
+    this.timer = this.options.runtime.timer(SWEEP_MS, () => {
       this.tell()
       this.forget()
       this.sweepLater()

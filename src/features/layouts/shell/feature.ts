@@ -10,7 +10,7 @@ import type { Log } from '../../../telemetry/log.ts'
 import type { Meters } from '../../../telemetry/meter.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import { defaultTimes, type LayoutTimes } from '../times.ts'
-import type { GateRule, TopicRule } from '../topic-rule.ts'
+import type { TopicRule } from '../topic-rule.ts'
 import { LayoutControl } from '../control/layout-control.ts'
 import type { GuardContext } from './context.ts'
 import { Counters } from './counters.ts'
@@ -23,7 +23,6 @@ const TIDY_MS = 30_000
 
 export interface LayoutsOptions {
   readonly rules: readonly TopicRule[]
-  readonly gateRules: readonly GateRule[]
   readonly state: State
   readonly cluster: Cluster
   readonly runtime: Runtime
