@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { parseHostPort } from '../src/config/address.ts'
 import { openSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { keep, temporaryFolder } from './kafka/keeper.ts'
@@ -36,6 +37,8 @@ function readOptions() {
     if (values.kafka !== undefined && !upstreamKinds.includes(values.kafka as UpstreamKind)) {
       throw new Error(`--kafka is one of ${upstreamKinds.join(', ')}`)
     }
+    const bad = values.upstream?.split(',').find((address) => parseHostPort(address.trim()) === undefined)
+    if (bad !== undefined) throw new Error(`--upstream is host:port, for example kafka-1:9092, not ${bad || 'nothing'}`)
     if (!/^[a-z0-9-]+$/.test(values.name)) throw new Error('--name may hold a-z, 0-9 and -')
     return values
   } catch (error) {
@@ -85,6 +88,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     void end(0)
   })
 }
+
+/** A cluster that answers does so in a second or two. */
+const readyWithinMs = 15_000
 
 interface Node {
   listener: string
@@ -159,18 +165,22 @@ async function startProxy(main: string, upstream: string): Promise<DemoProxy> {
     await closed
   })
   const admin = `http://127.0.0.1:${adminPort}`
-  for (let attempt = 0; !(await isReady(admin)); attempt++) {
-    if (ended || attempt === 600) throw new Error(`Headgate did not become ready:\n${readFileSync(log, 'utf8')}`)
-    await delay(50)
+  for (const deadline = performance.now() + readyWithinMs; ; await delay(50)) {
+    if (ended) throw new Error(`Headgate ended:\n${readFileSync(log, 'utf8')}`)
+    const missing = await missingAt(admin)
+    if (missing === '') break
+    if (performance.now() > deadline) throw new Error(`Headgate is not ready: ${missing}`)
   }
   return { pid: child.pid ?? 0, bootstrap: `127.0.0.1:${bootstrapPort}`, admin, log }
 }
 
-async function isReady(admin: string): Promise<boolean> {
+/** What Headgate still lacks to be ready; empty for nothing. */
+async function missingAt(admin: string): Promise<string> {
   try {
-    return (await fetch(`${admin}/readyz`)).ok
-  } catch {
-    return false
+    const answer = await fetch(`${admin}/readyz`)
+    return answer.ok ? '' : ((await answer.json()) as { reasons: string[] }).reasons.join('; ')
+  } catch (error) {
+    return `its admin port does not answer (${(error as Error).message})`
   }
 }
 
@@ -198,6 +208,7 @@ async function report(
   say(`  taken by the broker    ${latency.broker.p50} ms in the median (long polls not counted)`)
   for (const [api, count] of await requestsByApi(proxy.admin)) say(`  ${api.padEnd(22)} ${count} requests`)
   say('')
+  if (options.once) return
   say('  try')
   for (const path of ['/api/clients', '/api/nodes', '/metrics', '/readyz']) say(`    curl ${proxy.admin}${path}`)
   say(`    kcat -b ${proxy.bootstrap} -C -t ${topic} -o end      (or any other Kafka client)`)

@@ -36,13 +36,18 @@ say(`full output of each: ${logs}`)
 
 const total: Tally = { passed: 0, failed: 0, skipped: 0 }
 let kafka: KafkaCluster | undefined
+let ending = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.once(signal, () => {
+  process.on(signal, () => {
+    // Every time: a second signal may come when the next child has been started, and must not end this process before it.
     for (const end of children) end()
+    if (ending) return
+    ending = true
     void (kafka?.stop() ?? Promise.resolve()).finally(() => process.exit(1))
   })
 }
 for (const suite of chosen) {
+  if (ending) await new Promise(() => {}) // the broker is being stopped, then the process ends
   const counts = await runSuite(suite)
   total.passed += counts.passed
   total.failed += counts.failed

@@ -2,7 +2,7 @@
 import { connect, createServer } from 'node:net'
 import { formatHostPort, type HostPort } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
-import { describeListenError } from '../lifecycle/start-error.ts'
+import { describeListenErrors } from '../lifecycle/start-error.ts'
 
 export interface ProbeResult {
   readonly ok: boolean
@@ -15,13 +15,13 @@ export async function probePorts(config: Config): Promise<ProbeResult[]> {
   const addresses = config.listeners.flatMap(({ bind, bootstrapPort, basePort, nodeIds }) =>
     [bootstrapPort, ...nodeIds.map((id) => basePort + id)].map((port) => ({ host: bind, port })),
   )
-  const results: ProbeResult[] = []
+  const errors: Error[] = []
   for (const address of [...addresses, config.admin.bind]) {
     const error = await tryListen(address)
-    if (error) results.push({ ok: false, text: describeListenError(error, config).message, upstream: false })
+    if (error) errors.push(error)
   }
-  return results.length > 0
-    ? results
+  return errors.length > 0
+    ? describeListenErrors(errors, config).map((text) => ({ ok: false, text, upstream: false }))
     : [{ ok: true, text: `all ${addresses.length + 1} ports are free`, upstream: false }]
 }
 

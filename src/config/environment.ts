@@ -57,7 +57,7 @@ const shorten = (fix: string) => (fix.startsWith('known') ? 'see `headgate confi
 export function readAssignment(text: string): { override?: Override; problem?: Problem } {
   const split = text.indexOf('=')
   const key = text.slice(0, split)
-  const index = /\[(\d+)\]/.exec(key)?.[1]
+  const index = /(?:\[|\.)(\d+)(?:\]|\.|$)/.exec(key)?.[1]
   const setting = settings().find((s) => s.key === key.replace(/\[\d+\]/, '[]'))
   const source = split > 0 ? `--set ${key}` : '--set'
   if (split > 0 && setting) return { override: toOverride(setting, text.slice(split + 1), source, index) }
@@ -66,7 +66,7 @@ export function readAssignment(text: string): { override?: Override; problem?: P
     split > 0
       ? didYouMean(
           key,
-          settings().map((s) => s.key),
+          settings().map((s) => s.key.replace('[]', `[${index ?? 0}]`)),
         )
       : 'write --set limits.inFlight=64'
   return { problem: { where: source, key: '', message, fix } }

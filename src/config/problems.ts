@@ -40,7 +40,8 @@ export function nearest(name: string, candidates: readonly string[]): string | u
   const plain = (text: string) => text.toLowerCase().replace(/[-_]/g, '')
   const scored = candidates.map((candidate) => ({ candidate, edits: editDistance(plain(name), plain(candidate)) }))
   const best = scored.sort((a, b) => a.edits - b.edits)[0]
-  return best && best.edits <= Math.max(2, Math.floor(name.length / 3)) ? best.candidate : undefined
+  // A third of the letters: three letters may differ in one, not in two.
+  return best && best.edits <= Math.min(4, Math.max(1, Math.floor(name.length / 3))) ? best.candidate : undefined
 }
 
 function editDistance(a: string, b: string): number {

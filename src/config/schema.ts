@@ -208,11 +208,16 @@ function checkPorts(
     const other = taken.find((t) => t.port === port && (t.bind === bind || isWildcard(t.bind) || isWildcard(bind)))
     taken.push({ bind, port, by })
     if (port > 65_535)
-      refuse(context, `${by} would need port ${port}`, 'choose a lower basePort or fewer nodeIds', path)
+      refuse(
+        context,
+        `puts ${by} at port ${port}, and the last is 65535`,
+        'choose a lower basePort or fewer nodeIds',
+        path,
+      )
     else if (port < 1)
       refuse(context, 'leaves no port for bootstrap', 'choose a higher basePort, or set bootstrapPort', path)
     else if (other) {
-      refuse(context, `${by} and ${other.by} would both listen on ${formatHostPort({ host: bind, port })}`, fix, path)
+      refuse(context, `makes ${by} and ${other.by} both listen on ${formatHostPort({ host: bind, port })}`, fix, path)
     } else return true
     return false
   }

@@ -152,14 +152,14 @@ test('errors name line, key and fix', async (t) => {
       'two listeners on the same ports',
       `${minimal}listeners:\n  - {name: a}\n  - {name: b, basePort: 19095}\n`,
       [
-        'c.yaml:5: listeners[1].bootstrapPort the bootstrap port of b and node 1 of a would both listen on 127.0.0.1:19094 (fix: set basePort (and bootstrapPort) of listener b to free ports)',
+        'c.yaml:5: listeners[1].bootstrapPort makes the bootstrap port of b and node 1 of a both listen on 127.0.0.1:19094 (fix: set basePort (and bootstrapPort) of listener b to free ports)',
       ],
     ],
     [
       'ports beyond 65535',
       `${minimal}listeners:\n  - basePort: 65530\n`,
       [
-        'c.yaml:4: listeners[0].basePort node 6 of default would need port 65536 (fix: choose a lower basePort or fewer nodeIds)',
+        'c.yaml:4: listeners[0].basePort puts node 6 of default at port 65536, and the last is 65535 (fix: choose a lower basePort or fewer nodeIds)',
       ],
     ],
     [
@@ -220,6 +220,10 @@ test('a wrong --set is named', () => {
   assert.deepEqual(problems(minimal, { assignments: ['limits.inflight=3', 'nonsense', 'log.level=loud'] }), [
     '--set limits.inflight is not a setting (fix: did you mean limits.inFlight?)',
     '--set is not key=value: nonsense (fix: write --set limits.inFlight=64)',
+  ])
+  assert.deepEqual(problems(minimal, { assignments: ['listeners.0.basePort=1', 'listeners[2].adverticed=a'] }), [
+    '--set listeners.0.basePort is not a setting (fix: did you mean listeners[0].basePort?)',
+    '--set listeners[2].adverticed is not a setting (fix: did you mean listeners[2].advertise?)',
   ])
 })
 
