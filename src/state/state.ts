@@ -6,7 +6,7 @@ import type { ProxyId, StateRecord } from './record.ts'
 import type { View } from './view.ts'
 
 export interface StateStatus {
-  /** `loading`: the log was never read to its end; `lost`: it was, and the lease does not hold now. */
+  /** `loading`: it could never act on this log yet; `lost`: it could, and the lease does not hold now. */
   readonly condition: 'loading' | 'ready' | 'lost'
   /** What is wrong and what to do, for people; undefined while `ready`. */
   readonly problem: string | undefined

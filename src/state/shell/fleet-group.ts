@@ -26,6 +26,7 @@ import {
   type Subscription,
 } from '../group-protocol.ts'
 import type { Moment } from '../lease.ts'
+import { Backoff } from './backoff.ts'
 import { momentOf } from './moment.ts'
 
 export interface FleetGroupOptions {
@@ -44,8 +45,6 @@ export interface FleetGroupOptions {
   readonly onProblem: (problem: string | undefined) => void
 }
 
-const firstRetryMs = 200
-const lastRetryMs = 5000
 /** Joins are held for the rebalance and the group's initial delay (3 s where it is not configured). */
 const joinGraceMs = 10_000
 /** From here on several members leave at once. */
@@ -58,12 +57,13 @@ export class FleetGroup {
   #memberId = ''
   #generation = -1
   #isStopped = false
-  #retryMs = firstRetryMs
+  readonly #backoff: Backoff
   /** Ends the wait for the end of this generation. */
   #rejoin: (() => void) | undefined
 
   constructor(options: FleetGroupOptions) {
     this.#options = options
+    this.#backoff = new Backoff(options.runtime)
   }
 
   start(): void {
@@ -79,15 +79,14 @@ export class FleetGroup {
   }
 
   async #run(): Promise<void> {
-    const { runtime, onLost, onProblem } = this.#options
+    const { onLost, onProblem } = this.#options
     while (!this.#isStopped) {
       try {
         await this.#belong()
-        this.#retryMs = firstRetryMs
+        this.#backoff.reset()
       } catch (error) {
         onProblem((error as Error).message)
-        await pause(runtime, this.#retryMs)
-        this.#retryMs = Math.min(lastRetryMs, 2 * this.#retryMs)
+        await this.#backoff.wait(error)
       }
       onLost()
     }

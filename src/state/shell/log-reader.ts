@@ -8,7 +8,6 @@
 import { ClusterError } from '../../cluster/cluster-error.ts'
 import type { ClusterClient } from '../../cluster/cluster-client.ts'
 import { type Fetched, inflatedBytesMax, positionAfter } from '../../cluster/fetch-records.ts'
-import { pause } from '../../cluster/retried.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
 import { type ReadRecord, readRecords } from '../../records/read.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -17,6 +16,7 @@ import { StateError } from '../errors.ts'
 import type { Moment } from '../lease.ts'
 import { applyEntries, emptyLog, type LogEntry, type LogState } from '../log-reducer.ts'
 import { decodeRecord } from '../records.ts'
+import { Backoff } from './backoff.ts'
 import { momentOf } from './moment.ts'
 import { prepareStateTopic } from './state-topic.ts'
 
@@ -35,8 +35,6 @@ export interface LogReaderOptions {
   readonly onProblem: (problem: string | undefined) => void
 }
 
-const firstRetryMs = 200
-const lastRetryMs = 5000
 /** How often it is checked that the topic was not made anew: brokers before 3.1 do not tell in Fetch. */
 const checkMs = 10_000
 
@@ -48,12 +46,13 @@ export class LogReader {
   /** Key → why its record cannot be read. */
   readonly #refused = new Map<string, Error>()
   #isStopped = false
-  #retryMs = firstRetryMs
+  readonly #backoff: Backoff
   #checkedAtMs = 0
   #isRemade = false
 
   constructor(options: LogReaderOptions) {
     this.#options = options
+    this.#backoff = new Backoff(options.runtime)
   }
 
   start(): void {
@@ -76,8 +75,7 @@ export class LogReader {
         if (this.#isStopped) return
         if (error instanceof ClusterError && error.errorCode === errorCodes.OFFSET_OUT_OF_RANGE) this.#reset(undefined)
         onProblem((error as Error).message)
-        await pause(runtime, this.#retryMs)
-        this.#retryMs = Math.min(lastRetryMs, 2 * this.#retryMs)
+        await this.#backoff.wait(error)
       }
     }
   }
@@ -105,7 +103,7 @@ export class LogReader {
       }
       this.#consume(fetched)
       if (this.#cursor < fetched.highWatermark) continue
-      this.#retryMs = firstRetryMs
+      this.#backoff.reset()
       const refused = this.#problem()
       onProblem(refused)
       if (refused === undefined) onRead(this.#log, sent)

@@ -63,6 +63,7 @@ export class StateShell implements State {
   #life: Life
   #log: LogState = emptyLog()
   #wasRead = false
+  #wasReady = false
   #isStopped = false
   #timer: Timer | undefined
   readonly #listeners: (() => void)[] = []
@@ -155,7 +156,7 @@ export class StateShell implements State {
     const isReady = this.mayAct()
     const fleet = fleetOf(this.#log)
     return {
-      condition: isReady ? 'ready' : this.#wasRead ? 'lost' : 'loading',
+      condition: isReady ? 'ready' : this.#wasReady ? 'lost' : 'loading',
       problem: isReady ? undefined : (this.#problems.first ?? this.#waitsFor()),
       proxy: this.proxy,
       leader: this.#life.leader,
@@ -225,6 +226,7 @@ export class StateShell implements State {
     if (this.#isStopped) return
     this.#log = emptyLog()
     this.#wasRead = false
+    this.#wasReady = false
     this.#beginAnew()
   }
 
@@ -241,6 +243,7 @@ export class StateShell implements State {
   /** Looks whether lease or leadership changed. */
   #look(): void {
     if (this.#isStopped) return
+    this.#wasReady ||= this.mayAct()
     if (this.#announcer.look(this.status(), this.isLeader())) this.#tell()
   }
 
