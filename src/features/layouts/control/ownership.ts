@@ -1,0 +1,88 @@
+/**
+ * Who leads a group and which partitions each member owns, seen as JoinGroup, SyncGroup and ConsumerGroupHeartbeat
+ * pass: what a consumer owns must not vanish from its Metadata. Of a member that was not seen to sync nothing is known.
+ */
+import { apiKeys } from '../../../protocol/api-table.ts'
+import { codec } from '../../../protocol/codecs.ts'
+import { decodeAssignment } from '../../../protocol/embedded.ts'
+import { ProtocolError } from '../../../protocol/errors.ts'
+import { peekGroup, peekResponseBodyStart } from '../../../protocol/peek.ts'
+import { Reader } from '../../../protocol/reader.ts'
+import type { Exchange } from '../../../pipeline/exchange.ts'
+import type { Handler, Interest, Verdict } from '../../../pipeline/handler.ts'
+import type { Instance } from '../../../pipeline/instance.ts'
+
+export interface Owned {
+  isLeader: boolean
+  /** The broker assigns (KIP-848): Metadata has no say in it. */
+  isServerSide: boolean
+  /** Topic → partitions; undefined: it has not synced since it joined. */
+  partitions: ReadonlyMap<string, readonly number[]> | undefined
+}
+
+export class Ownership implements Handler {
+  readonly name = 'ownership'
+  readonly interests: readonly Interest[] = [
+    ...[apiKeys.JoinGroup, apiKeys.SyncGroup].map((apiKey): Interest => ({ apiKey, side: 'request', depth: 'scan' })),
+    ...[apiKeys.JoinGroup, apiKeys.SyncGroup].map((apiKey): Interest => ({ apiKey, side: 'response', depth: 'full' })),
+    { apiKey: apiKeys.ConsumerGroupHeartbeat, side: 'request', depth: 'scan' },
+  ]
+  private readonly owned = new WeakMap<Instance, Map<string, Owned>>()
+
+  /** What an instance was seen to be in a group. */
+  of(instance: Instance, group: string): Owned | undefined {
+    return this.owned.get(instance)?.get(group)
+  }
+
+  onRequest(exchange: Exchange): Verdict {
+    const { request, connection, apiKey, apiVersion } = exchange
+    const at = exchange.requestBodyAt()
+    if (request === undefined || at < 0 || connection.instance === undefined) return undefined
+    const groupId = peekGroup(apiKey, apiVersion, request.bytes, at, request.at + request.total)?.groupId
+    if (groupId === undefined) return undefined
+    if (apiKey === apiKeys.ConsumerGroupHeartbeat) this.at(connection.instance, groupId).isServerSide = true
+    else exchange.setState(this, groupId)
+    return undefined
+  }
+
+  onResponse(exchange: Exchange): Verdict {
+    const groupId = exchange.state<string>(this)
+    const { response, connection, apiKey, apiVersion } = exchange
+    const { instance } = connection
+    if (groupId === undefined || response === undefined || instance === undefined) return undefined
+    const end = response.at + response.total
+    const bodyAt = peekResponseBodyStart(apiKey, apiVersion, response.bytes, response.at + 4, end)
+    if (bodyAt < 0) return undefined
+    try {
+      this.learn(this.at(instance, groupId), apiKey, apiVersion, new Reader(response.bytes, bodyAt, end))
+    } catch (error) {
+      // Not a consumer's assignment (Kafka Connect, schema registries), or nothing that can be read.
+      if (!(error instanceof ProtocolError)) throw error
+    }
+    return undefined
+  }
+
+  private learn(owned: Owned, apiKey: number, version: number, reader: Reader): void {
+    if (apiKey === apiKeys.JoinGroup) {
+      const { errorCode, leader, memberId } = codec(apiKeys.JoinGroup).decodeResponse(reader, version)
+      if (errorCode !== 0) return
+      owned.isLeader = leader === memberId
+      return
+    }
+    const { errorCode, assignment } = codec(apiKeys.SyncGroup).decodeResponse(reader, version)
+    if (errorCode !== 0) return
+    const { assignedPartitions } = decodeAssignment(assignment).value
+    owned.partitions = new Map(assignedPartitions.map(({ topic, partitions }) => [topic, partitions]))
+  }
+
+  private at(instance: Instance, group: string): Owned {
+    let groups = this.owned.get(instance)
+    if (groups === undefined) this.owned.set(instance, (groups = new Map<string, Owned>()))
+    let owned = groups.get(group)
+    if (owned === undefined) {
+      owned = { isLeader: false, isServerSide: false, partitions: undefined }
+      groups.set(group, owned)
+    }
+    return owned
+  }
+}
