@@ -102,6 +102,7 @@ export class Layouts {
       gates: this.gates,
     })
     this.handlers = [
+      this.feature.ownership,
       new ProduceEditor(this.feature.guards, addresses),
       new TopicEditor(this.feature.showings, runtime),
       new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),

@@ -5,6 +5,8 @@
 const AGAIN_MS = 2000
 /** So often at most per producer and layout: what is not freed by then fails where it can be seen. */
 const TIMES = 3
+/** Beyond it all is forgotten: nobody is harmed by being shown the full count once more. */
+const REMEMBERED = 10_000
 
 interface Asked {
   epoch: number
@@ -13,7 +15,7 @@ interface Asked {
 }
 
 export class StuckBatches {
-  private readonly asked = new Map<string, Asked>()
+  private asked = new Map<string, Asked>()
 
   /**
    * Whether this answer is to show the full count.
@@ -25,13 +27,9 @@ export class StuckBatches {
     const last = this.asked.get(who)
     const asked = last?.epoch === epoch ? last : { epoch, atMs: -Infinity, times: 0 }
     const isAgain = nowMs - asked.atMs < AGAIN_MS && asked.times < TIMES
+    if (this.asked.size > REMEMBERED) this.asked = new Map()
     // The answer after a full one hides again, however soon it is asked for.
     this.asked.set(who, { epoch, atMs: isAgain ? -Infinity : nowMs, times: asked.times + (isAgain ? 1 : 0) })
     return isAgain
-  }
-
-  /** It is gone, and its batches with it. */
-  forget(who: string): void {
-    this.asked.delete(who)
   }
 }

@@ -17,7 +17,7 @@ import {
   reduceCoordinator,
 } from '../expansion.ts'
 import { defaultTimes, type LayoutTimes } from '../times.ts'
-import type { LayoutTopic } from '../topic-rule.ts'
+import type { LayoutTopic, TopicRule } from '../topic-rule.ts'
 import { unsealed } from '../votes.ts'
 import { type ChangePlan, type ChangeRequest, makePlan, planChange, refuse } from './change-plan.ts'
 import { fateOf, type Outcome, proposalOf } from './wish.ts'
@@ -27,6 +27,8 @@ export interface CoordinatorDeps {
   readonly state: State
   readonly cluster: Cluster
   readonly log: Log
+  /** Bounds of a topic's changes. */
+  timesOf(rule: TopicRule): LayoutTimes
 }
 
 /** Creates a change's partitions otherwise than on our own connection. */
@@ -75,8 +77,7 @@ export class TopicCoordinator {
   constructor(topic: LayoutTopic, deps: CoordinatorDeps) {
     this.topic = topic
     this.deps = deps
-    const { goneAfterMs, sealAfterMs } = topic.rule
-    this.times = { ...defaultTimes, goneAfterMs, sealAfterMs }
+    this.times = deps.timesOf(topic.rule)
     this.state = newCoordinator(deps.state.proxy, this.times)
   }
 

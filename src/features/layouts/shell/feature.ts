@@ -11,7 +11,9 @@ import type { Meters } from '../../../telemetry/meter.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import { defaultTimes, type LayoutTimes } from '../times.ts'
 import type { TopicRule } from '../topic-rule.ts'
+import { DrainedPartitions } from '../control/drained.ts'
 import { LayoutControl } from '../control/layout-control.ts'
+import { Ownership } from '../control/ownership.ts'
 import type { GuardContext } from './context.ts'
 import { Counters } from './counters.ts'
 import { Guards } from './guards.ts'
@@ -40,6 +42,8 @@ export class LayoutsFeature {
   readonly guards: Guards
   readonly showings: Showings
   readonly control: LayoutControl
+  readonly ownership = new Ownership()
+  private readonly drained: DrainedPartitions
   private readonly options: LayoutsOptions
   /** Since when the state cannot be used, on the runtime's clock. */
   private lapsedAtMs: number | undefined
@@ -67,7 +71,17 @@ export class LayoutsFeature {
     }
     this.guards = new Guards(context, this.topics)
     this.showings = new Showings(context, this.topics, this.guards)
-    this.control = new LayoutControl(this.topics, { runtime, state, cluster, log })
+    this.control = new LayoutControl(this.topics, {
+      runtime,
+      state,
+      cluster,
+      log,
+      timesOf: (rule) => this.timesOf(rule),
+    })
+    this.drained = new DrainedPartitions({ runtime, cluster, log, ownership: this.ownership })
+    this.showings.consumerCount = (topic, { instance }) =>
+      instance === undefined ? undefined : this.drained.count(topic, instance)
+
     this.topics.onSeen(({ name, topicId, count }) => this.control.noticed(name, topicId, count))
     state.onChange(() => this.lapsedForMs())
     meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))
@@ -87,6 +101,7 @@ export class LayoutsFeature {
     this.topics.stop()
     this.guards.stop()
     this.control.stop()
+    this.drained.stop()
   }
 
   /** A name that means the same on every proxy that this client may reach. */

@@ -5,8 +5,9 @@
  */
 import type { ListedTopic, Showing, TopicPolicy, TopicShowing } from '../../../editors/metadata/topic-policy.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
-import { currentLayout, type TopicState, widestCount } from '../../../state/topic-state.ts'
+import { currentLayout, type Layout, type TopicState, widestCount } from '../../../state/topic-state.ts'
 import { type Ledger, newLedger } from '../clean.ts'
+import { StuckBatches } from '../control/stuck-batches.ts'
 import { countShown } from '../shrink.ts'
 import type { TopicRule } from '../topic-rule.ts'
 import type { GuardContext } from './context.ts'
@@ -23,6 +24,7 @@ export class Showings implements TopicPolicy {
   private readonly guards: Guards
   /** Set by whoever hides drained partitions from consumers. */
   consumerCount: ConsumerCount = () => undefined
+  private readonly stuck = new StuckBatches()
   private readonly listeners: (() => void)[] = []
 
   constructor(context: GuardContext, topics: Topics, guards: Guards) {
@@ -70,7 +72,17 @@ export class Showings implements TopicPolicy {
   private countFor(connection: Connection, topic: KnownTopic, state: TopicState): number {
     const isConsumer = (connection.instance?.memberships.size ?? 0) > 0
     if (isConsumer) return this.consumerCount(topic, connection) ?? widestCount(state)
-    return countShown(state, this.ledger(this.context.writers.of(connection), topic)).count
+    const ledger = this.ledger(this.context.writers.of(connection), topic)
+    const layout = countShown(state, ledger)
+    if (layout.isLive === true && this.isStuck(topic, state, layout, ledger)) return widestCount(state)
+    return layout.count
+  }
+
+  /** A live shrink has left it with batches for partitions that it is shown no more. */
+  private isStuck(topic: KnownTopic, state: TopicState, { epoch, count }: Layout, ledger: Ledger): boolean {
+    const hadMore = state.layouts.some((other) => ledger.shownNow.includes(other.epoch) && other.count > count)
+    const who = `${topic.topicId}/${ledger.instance}`
+    return this.stuck.showsAll(who, epoch, hadMore, this.context.runtime.now())
   }
 
   /** What decides a count is what the instance was shown, whether or not the guard knows it yet. */

@@ -1,5 +1,6 @@
 /** Proxies with nothing but their control side, over one state log and one cluster, in virtual time. */
 import { LayoutControl } from '../../../../../src/features/layouts/control/layout-control.ts'
+import { defaultTimes } from '../../../../../src/features/layouts/times.ts'
 import type { LayoutTopic, LayoutTopics, TopicRule } from '../../../../../src/features/layouts/topic-rule.ts'
 import { currentLayout, type TopicState } from '../../../../../src/state/topic-state.ts'
 import { FakeCluster } from '../../../../support/fake-cluster.ts'
@@ -16,6 +17,8 @@ export const plainRule: TopicRule = {
   late: 'accept',
   stateLoss: 'hold',
 }
+
+const timesOf = ({ sealAfterMs, goneAfterMs }: TopicRule) => ({ ...defaultTimes, sealAfterMs, goneAfterMs })
 
 export class TestProxy {
   readonly state: FakeState
@@ -42,7 +45,7 @@ export class TestProxy {
       find: (name, topicId) => (name === topic.name || topicId === topic.topicId ? topic : undefined),
       all: () => [topic],
     }
-    this.control = new LayoutControl(topics, { runtime, state: this.state, cluster, log: this.log })
+    this.control = new LayoutControl(topics, { runtime, state: this.state, cluster, log: this.log, timesOf })
     this.state.onChange(() => this.beGuard())
     this.look(fleet)
   }

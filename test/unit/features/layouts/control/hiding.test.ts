@@ -38,6 +38,7 @@ function setting(sealedAgoMs: number | null = 700_000) {
     name: 'orders',
     topicId: 'T',
     rule: plainRule,
+    count: 6,
     view: () => ({ topic: state, fleet: { members: {} }, position: 1 }),
   }
   const owned = new Map<Instance, Owned>()
