@@ -27,13 +27,19 @@ export async function drainConnections(
   }
   while (open.size > 0 && runtime.now() < until) {
     await pause(runtime, POLL_MS)
-    for (const connection of [...open]) connection.drain()
+    for (const connection of [...open]) letGo(connection)
   }
 }
 
+/** Also later: a long poll may wait behind a request that had to be finished first. */
 function letGo(connection: Connection): void {
   const oldest = connection.order.peek()
-  if (oldest?.apiKey === apiKeys.Fetch && oldest.stage === 'waiting' && oldest.kept !== undefined) {
+  if (
+    oldest?.apiKey === apiKeys.Fetch &&
+    oldest.stage === 'waiting' &&
+    !oldest.abandoned &&
+    oldest.kept !== undefined
+  ) {
     const answer = emptyFetchAnswer(oldest.kept, oldest.apiVersion)
     if (answer !== undefined) {
       oldest.abandoned = true

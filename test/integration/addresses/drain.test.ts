@@ -60,6 +60,25 @@ test('long polls, requests in flight and idle connections', options, async () =>
   await cluster.close()
 })
 
+test('a long poll behind a request that is still finished', options, async () => {
+  const { cluster, running, seed } = await start()
+  const client = await RawClient.connect(running.node(1))
+  const topic = { topic: 't', partitions: [{ partition: 3, fetchOffset: 77, partitionMaxBytes: 1000 }] }
+  client.send(requestFrame({ apiKey: SLOW, correlationId: 4 }))
+  for (const id of [900, 901])
+    client.send(codecRequest(apiKeys.Fetch, 11, id, { maxWaitMs: 600_000, minBytes: 1, topics: [topic] }))
+  await eventually(() => seed.requests.filter((frame) => frame.readInt16BE(4) === 1).length === 2)
+  await running.proxy.drain(30_000)
+  await client.untilEnd()
+  assert.deepEqual(
+    client.frames.map((frame) => frame.readInt32BE(4)),
+    [4, 900, 901],
+  )
+  assert.deepEqual(running.meters.all.reasons, ['drained'])
+  await running.proxy.close()
+  await cluster.close()
+})
+
 test('what is not finished by the deadline is cut', options, async () => {
   const { cluster, running, seed } = await start()
   const client = await RawClient.connect(running.node(1))
