@@ -23,10 +23,14 @@ export interface AdminSource {
 export function adminRoutes(source: AdminSource): Route[] {
   const routes: Route[] = [
     get('/livez', 'the event loop answers; never depends on Kafka', () => ({ body: { live: true } })),
-    get('/readyz', 'listeners are bound and the brokers known; 503 while stopping', () => {
-      const { ready, reasons } = source.readiness()
-      return { status: ready ? 200 : 503, body: { ready, reasons } }
-    }),
+    get(
+      '/readyz',
+      'listeners are bound and the brokers known; 503 while stopping; reasons name what does not work',
+      () => {
+        const { ready, reasons } = source.readiness()
+        return { status: ready ? 200 : 503, body: { ready, reasons } }
+      },
+    ),
     get('/metrics', 'metrics for Prometheus', async () => {
       const { text, type } = await source.metrics()
       return { body: text, type }

@@ -67,7 +67,10 @@ export interface ClientView {
 }
 
 export interface RunningProxy {
-  /** Listeners are bound and the brokers were learned once; false again while draining. */
+  /**
+   * Listeners are bound and the brokers were learned once; false again while draining. Ready with a reason: a part of
+   * it does not work, and plain traffic does.
+   */
   readiness(): { ready: boolean; reasons: string[] }
   nodes(): NodeAddress[]
   clients(): ClientView[]
@@ -204,7 +207,12 @@ class Proxy implements RunningProxy {
     const reasons: string[] = []
     if (this.draining) reasons.push('shutting down')
     if (this.brokers.all().length === 0 && this.brokers.problem !== undefined) reasons.push(this.brokers.problem)
-    return { ready: reasons.length === 0, reasons }
+    const ready = reasons.length === 0
+    const state = this.layoutParts?.state.status()
+    if (state !== undefined && state.condition !== 'ready') {
+      reasons.push(`topics with layouts wait, plain traffic goes on: ${state.problem ?? 'the state is lost'}`)
+    }
+    return { ready, reasons }
   }
 
   nodes(): NodeAddress[] {

@@ -51,6 +51,8 @@ const rememberMs = 3_600_000
 const tidyMs = 2000
 const retryMs = 1000
 const idDigits = 8
+/** Less than what a shutdown leaves for closing. */
+const stopMs = 400
 
 export class StateShell implements State {
   readonly #options: StateShellOptions
@@ -108,7 +110,7 @@ export class StateShell implements State {
 
   /**
    * Leaves the fleet; to be called when no request of a guarded topic is under way any more. Waits for the cluster no
-   * longer than half a session time-out.
+   * longer than a moment: the others find out by themselves, if later.
    */
   async stop(): Promise<void> {
     this.#isStopped = true
@@ -116,7 +118,7 @@ export class StateShell implements State {
     const { runtime } = this.#options
     let timer: Timer | undefined
     const bound = new Promise<void>((resolve) => {
-      timer = runtime.timer(this.#sessionMs / 2, resolve)
+      timer = runtime.timer(stopMs, resolve)
     })
     await Promise.race([this.#life.leave(), bound])
     timer?.cancel()
