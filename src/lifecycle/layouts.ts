@@ -9,6 +9,7 @@ import { formatHostPort } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import type { BrokerAddresses } from '../editors/addresses.ts'
 import { CreatePartitionsEditor } from '../editors/create-partitions/editor.ts'
+import { GroupEditor } from '../editors/groups/editor.ts'
 import { TopicEditor } from '../editors/metadata/topic-editor.ts'
 import { ProduceEditor } from '../editors/produce/editor.ts'
 import { LayoutApi } from '../features/layouts/control/api.ts'
@@ -16,6 +17,7 @@ import { PartitionChanges } from '../features/layouts/control/partition-changes.
 import { gateMetrics } from '../features/layouts/gates/gate-counts.ts'
 import { GroupGates } from '../features/layouts/gates/group-gates.ts'
 import { MemberRequests } from '../features/layouts/gates/member-requests.ts'
+import { MarkedBalance } from '../features/layouts/shell/marked.ts'
 import { LayoutsFeature } from '../features/layouts/shell/feature.ts'
 import type { LayoutTimes } from '../features/layouts/times.ts'
 import type { ChunkPool } from '../net/chunk-pool.ts'
@@ -105,6 +107,7 @@ export class Layouts {
       this.feature.ownership,
       new ProduceEditor(this.feature.guards, addresses),
       new TopicEditor(this.feature.showings, runtime),
+      new GroupEditor([new MarkedBalance(this.feature.topics, log)]),
       new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),
       new MemberRequests(this.gates),
     ]

@@ -50,6 +50,7 @@ export class Guards implements ProducePolicy {
   private readonly walk = new TopicWalk()
   private waiting: Waiting[] = []
   private proxy: string
+  private couldAct = false
   private timer: Timer | undefined
   private ticks = 0
 
@@ -58,7 +59,7 @@ export class Guards implements ProducePolicy {
     this.topics = topics
     this.proxy = context.state.proxy
     topics.onTopic((topic, isThere) => (isThere ? this.add(topic) : this.remove(topic)))
-    topics.onSeen((topic) => this.byTopic.get(topic.topicId)?.noteLeaders())
+    topics.onSeen((topic) => this.byTopic.get(topic.topicId)?.stillness.noteLeaders())
     context.state.onChange(() => this.stateChanged())
   }
 
@@ -139,7 +140,7 @@ export class Guards implements ProducePolicy {
   private noteWrite(writer: Writer, lane: ProduceLane, guard: TopicGuard): void {
     const known = writer.topic(guard.topic.topicId)
     const isNewLane = !known.lanes.has(lane)
-    known.lanes.add(lane)
+    if (isNewLane) known.lanes = new Set([...known.lanes, lane])
     // It writes by some layout; at rest there is only one.
     if (known.shown.length === 0 && !guard.isAlert) known.shown = guard.currentEpochs()
     const wasJoined = known.isJoined
@@ -252,11 +253,11 @@ export class Guards implements ProducePolicy {
   }
 
   failedUnopened(lane: ProduceLane): void {
-    for (const guard of this.guardsOf(lane)) guard.failedUnopened(lane)
+    for (const guard of this.guardsOf(lane)) guard.stillness.failedUnopened(lane)
   }
 
   throttled(lane: ProduceLane, ms: number): void {
-    for (const guard of this.guardsOf(lane)) guard.throttled(lane, ms)
+    for (const guard of this.guardsOf(lane)) guard.stillness.throttled(lane, ms)
   }
 
   private guardsOf(lane: ProduceLane): TopicGuard[] {
@@ -279,8 +280,8 @@ export class Guards implements ProducePolicy {
       const guard = this.byTopic.get(topicId)
       for (const lane of known.lanes) {
         if (lane.connection !== connection) continue
-        known.lanes.delete(lane)
-        guard?.forgetLane(lane)
+        known.lanes = new Set([...known.lanes].filter((other) => other !== lane))
+        guard?.stillness.forgetLane(lane)
         if (known.isJoined) guard?.disconnect(writer.name, lane)
       }
       if (known.isJoined && writer.connections.size === 0) guard?.left(writer.name)
@@ -304,6 +305,9 @@ export class Guards implements ProducePolicy {
 
   private stateChanged(): void {
     const { state } = this.context
+    const canAct = state.mayAct()
+    if (this.couldAct && !canAct) for (const guard of this.byTopic.values()) guard.stillness.lapsed()
+    this.couldAct = canAct
     if (state.proxy === this.proxy) for (const guard of this.byTopic.values()) guard.feed()
     else {
       this.proxy = state.proxy

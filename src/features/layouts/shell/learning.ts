@@ -72,24 +72,29 @@ export class Learning {
     let isReadable = true
     try {
       // First learn from all of it, so that its own records are judged by what they teach.
+      if (this.isLearning(pupil) && counts.length > 0)
+        this.eachRecord(records, ({ bytes, keyStart: start, keyEnd: end }) => {
+          if (start >= 0 && pupil.learned.pairs < ENOUGH_PAIRS)
+            pupil.learned = learn(pupil.learned, { bytes, start, end }, partition, counts)
+        })
+      const name = partitionerOf(pupil.learned)
+      isReadable = name !== undefined
       this.eachRecord(records, (record) => {
         if (mark === '') mark = firstMark(record, records)
         const { bytes, keyStart: start, keyEnd: end } = record
-        if (start < 0 || counts.length === 0 || pupil.learned.pairs >= ENOUGH_PAIRS) return
-        if (this.setting === 'auto') pupil.learned = learn(pupil.learned, { bytes, start, end }, partition, counts)
+        // librdkafka's default puts an empty key anywhere: it says nothing.
+        if (name !== undefined && start >= 0 && !(name === 'crc32' && start === end))
+          hashes.push(hashOf(name, bytes, start, end))
       })
-      const name = partitionerOf(pupil.learned)
-      if (name === undefined) isReadable = false
-      else
-        this.eachRecord(records, ({ bytes, keyStart: start, keyEnd: end }) => {
-          // librdkafka's default puts an empty key anywhere: it says nothing.
-          if (start >= 0 && !(name === 'crc32' && start === end)) hashes.push(hashOf(name, bytes, start, end))
-        })
     } catch (error) {
       if (!(error instanceof RecordsError)) throw error
       isReadable = false
     }
     return { hashes: isReadable ? hashes : undefined, mark: mark === '' ? `${partition}/?` : mark, sequenced }
+  }
+
+  private isLearning({ learned }: Pupil): boolean {
+    return this.setting === 'auto' && learned.pairs < ENOUGH_PAIRS
   }
 
   private eachRecord(records: Buffer, visit: (record: RecordView) => void): void {

@@ -4,12 +4,17 @@
  */
 import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 
+export interface StopEvent {
+  readonly type: 'stopped' | 'resumed'
+  readonly reason: string
+}
+
 export class Stops {
   private readonly runtime: Runtime
-  private readonly tell: (event: { type: 'stopped' | 'resumed'; reason: string }) => void
+  private readonly tell: (event: StopEvent) => void
   private readonly reasons = new Map<string, Timer | undefined>()
 
-  constructor(runtime: Runtime, tell: (event: { type: 'stopped' | 'resumed'; reason: string }) => void) {
+  constructor(runtime: Runtime, tell: (event: StopEvent) => void) {
     this.runtime = runtime
     this.tell = tell
   }

@@ -9,7 +9,7 @@
 import { errorCodes } from '../../../protocol/error-codes.ts'
 import type { BatchOutcome, BatchVerdict, ProduceBatch } from '../../../editors/produce/policy.ts'
 import type { ProduceLane } from '../../../editors/produce/lane.ts'
-import { currentLayout, widestCount } from '../../../state/topic-state.ts'
+import { currentLayout } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
 import { type GuardEvent, reduceGuard } from '../guard.ts'
@@ -20,7 +20,7 @@ import type { GuardContext } from './context.ts'
 import { Learning } from './learning.ts'
 import { Parking } from './parking.ts'
 import { Pushes } from './pushes.ts'
-import { Stops } from './stops.ts'
+import { Stillness } from './stillness.ts'
 import type { KnownTopic } from './topics.ts'
 import type { Writer } from './writers.ts'
 
@@ -47,7 +47,7 @@ export class TopicGuard {
   readonly learning: Learning
   readonly pushes: Pushes
   private readonly context: GuardContext
-  private readonly stops: Stops
+  readonly stillness: Stillness
   private readonly parking: Parking
   private pending = new Map<string, Pending>()
   /** Forwarded under an earlier life of this proxy, and not answered yet. */
@@ -68,7 +68,7 @@ export class TopicGuard {
     this.state = newGuard(context.state.proxy, this.times)
     this.learning = new Learning(topic.rule.partitioner)
     this.pushes = new Pushes(this, context)
-    this.stops = new Stops(context.runtime, (event) => this.dispatch(event))
+    this.stillness = new Stillness(this, context, (event) => this.dispatch(event))
     this.parking = new Parking(this, context, (batch) => this.dispatch({ type: 'batch', batch }))
   }
 
@@ -164,7 +164,7 @@ export class TopicGuard {
   private ended(id: string, outcome: BatchOutcome): void {
     this.pending.delete(id)
     if (this.former.delete(id)) {
-      if (this.former.size === 0) this.stops.end('former life')
+      if (this.former.size === 0) this.stillness.stops.end('former life')
       return
     }
     this.feed()
@@ -224,10 +224,10 @@ export class TopicGuard {
     const view = state.mayAct() ? state.view(this.topic.topicId) : undefined
     const before = this.state.view
     if (view === undefined || (before?.topic === view.topic && before.fleet === view.fleet)) return
-    const wasAlert = this.isAlert
+    const mayHavePassed = !this.isAlert || this.opaque.size > 0
     this.alertUntilMs = alertUntil(view, this.times)
     this.opaque.clear()
-    if (!wasAlert && runtime.wallNow() < this.alertUntilMs) this.awaitUnopened()
+    if (mayHavePassed && runtime.wallNow() < this.alertUntilMs) this.stillness.awaitUnopened()
     this.dispatch({ type: 'view', view })
     this.parking.retry()
   }
@@ -238,45 +238,6 @@ export class TopicGuard {
     if (!this.mayAct) return
     this.dispatch({ type: 'tick' })
     if (this.isUnsealed) this.pushes.closeIdle()
-  }
-
-  /** Old partitions without a leader cannot be written to, however long it lasts. */
-  noteLeaders(): void {
-    const { view } = this.state
-    if (view === undefined) return
-    for (let partition = 0; partition < widestCount(view.topic); partition++) {
-      const reason = `leader ${partition}`
-      if (this.isUnsealed && this.topic.leaders[partition] === -1) this.stops.begin(reason)
-      else this.stops.end(reason)
-    }
-  }
-
-  /** Produce that passed unopened is under way when the guard begins to look: until it is answered nobody is clean. */
-  private awaitUnopened(): void {
-    for (const lane of this.lanes()) {
-      const reason = `unopened ${lane.connection.id}`
-      if (lane.await(() => this.stops.end(reason))) this.stops.begin(reason)
-    }
-  }
-
-  /** A batch that passed unopened was refused: it may come back. */
-  failedUnopened(lane: ProduceLane): void {
-    if (this.isAlert) this.stops.beginFor(`owed ${lane.connection.id}`, this.times.comeBackMs)
-  }
-
-  throttled(lane: ProduceLane, ms: number): void {
-    if (this.isUnsealed) this.stops.beginFor(`throttle ${lane.connection.id}`, ms)
-  }
-
-  /** A connection that it writes on is gone: nothing that was under way on it is answered any more. */
-  forgetLane(lane: ProduceLane): void {
-    this.stops.end(`unopened ${lane.connection.id}`)
-  }
-
-  lanes(): ProduceLane[] {
-    return [...this.context.writers.all()].flatMap((writer) => [
-      ...(writer.topics.get(this.topic.topicId)?.lanes ?? []),
-    ])
   }
 
   /** Forgets instances that left long ago, while nothing waits for them. */
@@ -300,7 +261,7 @@ export class TopicGuard {
   restart(): void {
     const waiting = this.state.held.map(({ batch }) => batch.id)
     for (const id of this.state.flying.keys()) this.former.add(id)
-    this.stops.clear()
+    this.stillness.stops.clear()
     this.state = newGuard(this.context.state.proxy, this.times)
     this.alertUntilMs = -Infinity
     for (const id of waiting) this.settle(id, 'refuse')
@@ -310,14 +271,14 @@ export class TopicGuard {
       known.isJoined = false
       this.join(writer)
     }
-    if (this.former.size > 0) this.stops.begin('former life')
-    this.awaitUnopened()
+    if (this.former.size > 0) this.stillness.stops.begin('former life')
+    this.stillness.awaitUnopened()
     this.feed()
   }
 
   /** The topic was deleted. */
   end(): void {
-    this.stops.clear()
+    this.stillness.stops.clear()
     for (const id of [...this.pending.keys()]) this.settle(id, 'forward')
   }
 

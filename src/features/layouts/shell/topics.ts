@@ -8,6 +8,7 @@ import type { Cluster, TopicDescription } from '../../../cluster/cluster.ts'
 import { zeroUuid } from '../../../protocol/uuid.ts'
 import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
+import { currentLayout } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Log } from '../../../telemetry/log.ts'
 import type { LayoutTopic, LayoutTopics, TopicRule } from '../topic-rule.ts'
@@ -15,6 +16,8 @@ import type { LayoutTopic, LayoutTopics, TopicRule } from '../topic-rule.ts'
 const REFRESH_MS = 30_000
 /** After a question that failed, and while something is not known yet. */
 const RETRY_MS = 1000
+/** A topic counts as deleted when it was not named so often in a row: one broker may not know it yet. */
+const MISSED_MAX = 2
 /** Names whose rule is remembered, matching or not. */
 const NAMES_MAX = 50_000
 
@@ -33,6 +36,8 @@ export class KnownTopic implements LayoutTopic {
   /** The partitions that the cluster has, hidden ones too, and their leaders where the cluster was asked (−1: none). */
   count = 0
   leaders: readonly number[] = []
+  /** How often in a row the cluster did not name it. */
+  missed = 0
   /** When its `topic` record was appended last. */
   recordedAtMs = -Infinity
   private readonly state: State
@@ -59,6 +64,8 @@ export class Topics implements LayoutTopics {
   private readonly byId = new Map<string, KnownTopic>()
   /** The rule of each name asked for lately; null: none. */
   private readonly ruleOf = new Map<string, TopicRule | null>()
+  /** Ids of topics that were deleted: the log may still name them. */
+  private readonly deleted = new Set<string>()
   private readonly listeners: ((topic: KnownTopic, isThere: boolean) => void)[] = []
   private readonly seenListeners: ((topic: KnownTopic) => void)[] = []
   private timer: Timer | undefined
@@ -72,7 +79,10 @@ export class Topics implements LayoutTopics {
   }
 
   start(): void {
-    this.options.state.onChange(() => this.record())
+    this.options.state.onChange(() => {
+      this.learnFromState()
+      this.record()
+    })
     void this.refresh()
   }
 
@@ -159,10 +169,23 @@ export class Topics implements LayoutTopics {
   }
 
   private remove(topic: KnownTopic): void {
+    this.deleted.add(topic.topicId)
     this.byName.delete(topic.name)
     this.byId.delete(topic.topicId)
     this.revision++
     for (const listener of this.listeners) listener(topic, false)
+  }
+
+  /** Another proxy has met topics: a change of theirs waits for every proxy, so they must be known here. */
+  private learnFromState(): void {
+    const { state } = this.options
+    if (!state.mayAct()) return
+    for (const topicId of state.topicIds()) {
+      const topic = this.byId.has(topicId) || this.deleted.has(topicId) ? undefined : state.view(topicId)?.topic
+      const rule = topic === undefined ? undefined : this.rule(topic.name)
+      if (topic === undefined || rule === undefined || this.byName.has(topic.name)) continue
+      this.add(topic.name, topicId, rule, currentLayout(topic).count)
+    }
   }
 
   private record(): void {
@@ -197,8 +220,10 @@ export class Topics implements LayoutTopics {
       const found = await this.options.cluster.describeTopics(names)
       if (this.isStopped) return true
       for (const topic of found) this.described(topic)
-      this.forgetDeleted(names, found)
-      if (names === undefined) this.isLoaded = true
+      if (names === undefined) {
+        this.forgetDeleted(found)
+        this.isLoaded = true
+      }
       return true
     } catch (error) {
       this.options.log.debug({ error: String(error) }, 'topics could not be learned from the cluster')
@@ -217,15 +242,17 @@ export class Topics implements LayoutTopics {
     if (this.rule(name) === undefined) return
     const topic = this.meet(name, topicId, partitions.length)
     if (topic === undefined) return
+    topic.missed = 0
     topic.leaders = partitions.map(({ leader }) => leader)
     for (const listener of this.seenListeners) listener(topic)
   }
 
-  private forgetDeleted(names: readonly string[] | undefined, found: readonly TopicDescription[]): void {
+  private forgetDeleted(found: readonly TopicDescription[]): void {
     const ids = new Set(found.map(({ topicId }) => topicId))
     for (const topic of [...this.byId.values()]) {
-      if (ids.has(topic.topicId) || (names !== undefined && !names.includes(topic.name))) continue
-      this.remove(topic)
+      if (ids.has(topic.topicId)) continue
+      topic.missed++
+      if (topic.missed >= MISSED_MAX) this.remove(topic)
     }
   }
 }

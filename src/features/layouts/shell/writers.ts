@@ -16,7 +16,7 @@ export interface Acquaintance {
   /** The topic's guard knows it. */
   isJoined: boolean
   /** Connections that it writes to the topic on. */
-  readonly lanes: Set<ProduceLane>
+  lanes: ReadonlySet<ProduceLane>
 }
 
 export class Writer {
@@ -33,7 +33,7 @@ export class Writer {
   topic(topicId: string): Acquaintance {
     let known = this.topics.get(topicId)
     if (known === undefined) {
-      known = { shown: noEpochs, isNamed: false, wrote: false, isJoined: false, lanes: new Set() }
+      known = { shown: noEpochs, isNamed: false, wrote: false, isJoined: false, lanes: noLanes }
       this.topics.set(topicId, known)
     }
     return known
@@ -89,3 +89,4 @@ export class Writers {
 }
 
 const noEpochs: readonly number[] = []
+const noLanes: ReadonlySet<ProduceLane> = new Set()
