@@ -202,8 +202,8 @@ export class FetchEditor implements Handler {
 function mayPass(body: FetchRequest, view: FetchView): boolean {
   if (body.sessionEpoch > 0) return false
   return body.topics.every(({ topic, topicId, partitions }) =>
-    partitions.every(({ partition, fetchOffset }) => {
-      const policy = view.partition(topic, topicId, partition, fetchOffset)
+    partitions.every(({ partition }) => {
+      const policy = view.partition(topic, topicId, partition, -1)
       return policy === undefined || (policy.standby === true && (policy.limit?.() ?? Infinity) === Infinity)
     }),
   )

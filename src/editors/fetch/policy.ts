@@ -24,7 +24,7 @@ export interface PartitionPolicy {
 export interface FetchView {
   /**
    * @param topic its name; empty from Fetch v13 on, where the topic id stands for it
-   * @param fetchOffset where the client reads on
+   * @param fetchOffset where the client reads on; −1: the question is about an answer that has come
    * @returns undefined for a partition that passes as it is
    */
   partition(topic: string, topicId: string, partition: number, fetchOffset: number): PartitionPolicy | undefined

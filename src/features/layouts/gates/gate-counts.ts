@@ -53,6 +53,12 @@ export function gateMetrics(gates: GroupGates): MetricSource[] {
       read: () => Object.entries(counts.byPolicy).map(([policy, value]) => ({ labels: { policy }, value })),
     },
     {
+      name: 'gate_start_commits_total',
+      help: 'Start positions committed for groups that had nothing committed of a partition that a gate waits for.',
+      type: 'counter',
+      read: () => [{ labels: {}, value: gates.startCommits.count }],
+    },
+    {
       name: 'gate_state_lost_total',
       help: 'Partitions fetched by the last known layout while the state could not be had (stateLoss: pass).',
       type: 'counter',

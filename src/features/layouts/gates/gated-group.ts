@@ -85,6 +85,15 @@ export class GatedGroup {
     return this.asked().some(({ gates, state }) => !gates.isOpen(state))
   }
 
+  /** Partitions that are waited for and of which the group has no commit. */
+  uncommitted(): { gates: TopicGates; partition: number }[] {
+    return this.asked().flatMap(({ gates, state }) =>
+      [...gates.awaited(state).keys()].flatMap((partition) =>
+        gates.progress.isKnown && gates.progress.offsetOf(partition) === undefined ? [{ gates, partition }] : [],
+      ),
+    )
+  }
+
   /** Somebody waits, or wants to know: reads the commits as soon as it is time. */
   poke(): void {
     if (this.isReading || this.timer !== undefined) return

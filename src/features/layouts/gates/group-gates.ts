@@ -9,7 +9,7 @@
 import type { Cluster } from '../../../cluster/cluster.ts'
 import type { FetchPolicy, FetchView } from '../../../editors/fetch/policy.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
-import type { Instance } from '../../../pipeline/instance.ts'
+import type { Instance, Membership } from '../../../pipeline/instance.ts'
 import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
 import type { TopicState } from '../../../state/topic-state.ts'
@@ -19,6 +19,8 @@ import { GateCounts } from './gate-counts.ts'
 import { GatedGroup } from './gated-group.ts'
 import { InstanceGates } from './instance-gates.ts'
 import { Parents } from './parents.ts'
+import { StartCommits } from './start-commits.ts'
+import { StartPositions } from './start-positions.ts'
 import { Subscriptions } from './subscriptions.ts'
 import type { GateView } from './topic-gates.ts'
 import { TopicWatch } from './topic-watch.ts'
@@ -43,6 +45,8 @@ export class GroupGates implements FetchPolicy {
   readonly counts = new GateCounts()
   readonly watch: TopicWatch
   readonly subscriptions = new Subscriptions()
+  readonly starts = new StartPositions()
+  readonly startCommits: StartCommits
   /** Counts up with whatever may change a limit. */
   version = 0
   private readonly options: GroupGatesOptions
@@ -57,6 +61,7 @@ export class GroupGates implements FetchPolicy {
   constructor(options: GroupGatesOptions) {
     const { runtime, log, state, cluster, topics } = options
     this.options = options
+    this.startCommits = new StartCommits(this.starts, log)
     this.parents = new Parents(cluster, runtime, log)
     this.watch = new TopicWatch(state, topics, this.parents, runtime)
     state.onChange(() => {
@@ -68,11 +73,12 @@ export class GroupGates implements FetchPolicy {
 
   view(connection: Connection): FetchView | undefined {
     const { instance } = connection
+    if (instance === undefined) return undefined
     const { isBlind, restless } = this.watch.look()
-    if (instance === undefined || (!isBlind && restless.length === 0)) return undefined
     let gates = this.instances.get(instance)
     if (gates === undefined) this.instances.set(instance, (gates = new InstanceGates(instance, this)))
-    return !isBlind && gates.isOpen(restless) ? undefined : gates
+    if (isBlind || gates.isStarting) return gates
+    return restless.length === 0 || gates.isOpen(restless) ? undefined : gates
   }
 
   onChange(listener: () => void): void {
@@ -108,6 +114,10 @@ export class GroupGates implements FetchPolicy {
     return this.options.topics.find(name, topicId)
   }
 
+  hasRule(name: string): boolean {
+    return this.options.topics.rule(name) !== undefined
+  }
+
   /** Whether a topic that was not found may have a rule all the same: it was not met here yet. */
   mayHaveRule(name: string, topicId: string): boolean {
     const { topics, state } = this.options
@@ -141,6 +151,18 @@ export class GroupGates implements FetchPolicy {
     })
     this.groups.set(id, group)
     return group
+  }
+
+  /** A member of a group that waits spoke to its coordinator on this connection. */
+  async commitStarts(
+    connection: Connection,
+    membership: Membership,
+    group: GatedGroup,
+    hasEpochs: boolean,
+  ): Promise<void> {
+    const before = this.startCommits.count
+    await this.startCommits.offer(connection, membership, group, hasEpochs, () => this.now())
+    if (this.startCommits.count !== before) this.changed()
   }
 
   changed(): void {

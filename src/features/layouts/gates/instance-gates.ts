@@ -28,6 +28,14 @@ export class InstanceGates implements FetchView {
     this.gates = gates
   }
 
+  /** Whether a member of it joined lately, so that its first Fetches have to be seen. */
+  get isStarting(): boolean {
+    const now = this.gates.now()
+    for (const membership of this.instance.memberships.values())
+      if (this.gates.starts.isStarting(membership, now)) return true
+    return false
+  }
+
   /** Whether nothing of these topics waits for this client, so that its Fetches need not be opened. */
   isOpen(topics: readonly LayoutTopic[]): boolean {
     for (const membership of this.instance.memberships.values()) this.gates.group(membership.groupId).meet(membership)
@@ -42,11 +50,17 @@ export class InstanceGates implements FetchView {
     const topic = this.gates.find(name, topicId)
     if (topic === undefined) return this.unmet(name, topicId, partition)
     const groups = this.groupsOf(topic)
-    for (const group of groups) group.gates(topic).fetched(partition, fetchOffset)
+    if (fetchOffset >= 0) this.fetched(groups, topic, partition, fetchOffset)
     if (topic.rule.stateLoss === 'pass' && this.gates.watch.stateOf(topic) === undefined)
       this.gates.counts.passedBlind(topic.name)
     const limit = (): number => this.limit(topic, partition)
     return { limit, ...(limit() === OPEN ? { standby: true } : {}) }
+  }
+
+  private fetched(groups: readonly GatedGroup[], topic: LayoutTopic, partition: number, offset: number): void {
+    for (const membership of this.instance.memberships.values())
+      this.gates.starts.fetched(membership, topic.name, partition, offset)
+    for (const group of groups) group.gates(topic).fetched(partition, offset)
   }
 
   /** A topic that is not known (yet): where it may have a rule, it waits until it is. */

@@ -1,5 +1,5 @@
 /**
- * What members of gated groups send besides Fetch: what they subscribe to; a Heartbeat makes their commits be read again
+ * What members send besides Fetch: what they subscribe to and where they begin; a Heartbeat makes their commits be read again
  * (the exchange of positions in KIP-253), and a commit that the coordinator acknowledged here counts at once. A commit inside a
  * transaction counts when the transaction is committed, which only the next read tells.
  */
@@ -7,15 +7,21 @@ import { apiKeys } from '../../../protocol/api-table.ts'
 import { codec } from '../../../protocol/codecs.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { OffsetCommitRequest, OffsetCommitResponse } from '../../../protocol/generated/08-offset-commit.ts'
+import type { OffsetFetchRequest, OffsetFetchResponse } from '../../../protocol/generated/09-offset-fetch.ts'
 import { peekResponseBodyStart } from '../../../protocol/peek.ts'
+import { zeroUuid } from '../../../protocol/uuid.ts'
 import { Reader } from '../../../protocol/reader.ts'
 import type { Exchange } from '../../../pipeline/exchange.ts'
 import type { Handler, Interest, Verdict } from '../../../pipeline/handler.ts'
+import type { Instance } from '../../../pipeline/instance.ts'
 import type { GroupGates } from './group-gates.ts'
 
 const commits = codec(apiKeys.OffsetCommit)
 const joins = codec(apiKeys.JoinGroup)
+const offsets = codec(apiKeys.OffsetFetch)
 const beats = codec(apiKeys.ConsumerGroupHeartbeat)
+
+type Memberships = Instance['memberships']
 
 export class MemberRequests implements Handler {
   readonly name = 'gates'
@@ -25,6 +31,8 @@ export class MemberRequests implements Handler {
     { apiKey: apiKeys.ConsumerGroupHeartbeat, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetCommit, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetCommit, side: 'response', depth: 'full' },
+    { apiKey: apiKeys.OffsetFetch, side: 'request', depth: 'full' },
+    { apiKey: apiKeys.OffsetFetch, side: 'response', depth: 'full' },
   ]
   private readonly gates: GroupGates
 
@@ -33,49 +41,117 @@ export class MemberRequests implements Handler {
   }
 
   onRequest(exchange: Exchange): Verdict {
-    const { apiKey } = exchange
-    if (apiKey === apiKeys.JoinGroup || apiKey === apiKeys.ConsumerGroupHeartbeat) this.subscribed(exchange)
-    if (apiKey === apiKeys.JoinGroup) return undefined
-    let isGated = false
-    for (const groupId of exchange.connection.instance?.memberships.keys() ?? []) {
-      const group = this.gates.known(groupId)
-      if (group?.isShut !== true) continue
-      isGated = true
-      group.poke()
+    const memberships = exchange.connection.instance?.memberships
+    if (memberships === undefined) return undefined
+    switch (exchange.apiKey) {
+      case apiKeys.JoinGroup:
+        this.joining(exchange, memberships)
+        break
+      case apiKeys.ConsumerGroupHeartbeat:
+        this.subscribing(exchange, memberships)
+        this.beat(exchange, memberships)
+        break
+      case apiKeys.Heartbeat:
+        this.beat(exchange, memberships)
+        break
+      case apiKeys.OffsetCommit:
+        this.committing(exchange, memberships)
+        break
+      case apiKeys.OffsetFetch:
+        if (this.isStarting(memberships))
+          exchange.setState(
+            this,
+            requestOf(exchange, (reader, version) => offsets.decodeRequest(reader, version)),
+          )
+        break
     }
-    if (!isGated || apiKey !== apiKeys.OffsetCommit) return undefined
-    const body = requestOf(exchange, (reader, version) => commits.decodeRequest(reader, version))
-    if (body !== undefined) exchange.setState(this, body)
+    return undefined
+  }
+
+  onResponse(exchange: Exchange): Verdict {
+    const { apiKey } = exchange
+    if (apiKey === apiKeys.OffsetCommit) {
+      const request = exchange.state<OffsetCommitRequest>(this)
+      const body = request && responseOf(exchange, (reader, version) => commits.decodeResponse(reader, version))
+      if (request !== undefined && body !== undefined) this.committed(request, body)
+    } else {
+      const request = exchange.state<OffsetFetchRequest>(this)
+      const body = request && responseOf(exchange, (reader, version) => offsets.decodeResponse(reader, version))
+      if (request !== undefined && body !== undefined) this.begins(exchange, request.groupId, body)
+    }
     return undefined
   }
 
   /** The instance was bound to its group by the same request. */
-  private subscribed(exchange: Exchange): void {
-    const memberships = exchange.connection.instance?.memberships
-    if (exchange.apiKey === apiKeys.JoinGroup) {
-      const body = requestOf(exchange, (reader, version) => joins.decodeRequest(reader, version))
-      const membership = body === undefined ? undefined : memberships?.get(body.groupId)
-      if (body !== undefined && membership !== undefined) this.gates.subscriptions.joined(membership, body)
-    } else {
-      const body = requestOf(exchange, (reader, version) => beats.decodeRequest(reader, version))
-      const membership = body === undefined ? undefined : memberships?.get(body.groupId)
-      if (body !== undefined && membership !== undefined) this.gates.subscriptions.beat(membership, body)
+  private joining(exchange: Exchange, memberships: Memberships): void {
+    const body = requestOf(exchange, (reader, version) => joins.decodeRequest(reader, version))
+    const membership = body === undefined ? undefined : memberships.get(body.groupId)
+    if (body === undefined || membership === undefined) return
+    const topics = this.gates.subscriptions.joined(membership, body)
+    if (topics !== 'any' && topics.some((name) => this.gates.hasRule(name)))
+      this.gates.starts.joined(membership, body, this.gates.now())
+  }
+
+  private subscribing(exchange: Exchange, memberships: Memberships): void {
+    const body = requestOf(exchange, (reader, version) => beats.decodeRequest(reader, version))
+    const membership = body === undefined ? undefined : memberships.get(body.groupId)
+    if (body === undefined || membership === undefined) return
+    this.gates.subscriptions.beat(membership, body)
+    const isJoining = body.memberEpoch === 0
+    if (isJoining && (body.subscribedTopicNames ?? []).some((name) => this.gates.hasRule(name)))
+      this.gates.starts.began(membership, this.gates.now())
+  }
+
+  private beat(exchange: Exchange, memberships: Memberships): void {
+    for (const membership of memberships.values()) {
+      const group = this.gates.known(membership.groupId)
+      if (group?.isShut !== true) continue
+      group.poke()
+      const hasEpochs = exchange.apiKey === apiKeys.ConsumerGroupHeartbeat
+      void this.gates.commitStarts(exchange.connection, membership, group, hasEpochs)
     }
   }
 
-  onResponse(exchange: Exchange): Verdict {
-    const request = exchange.state<OffsetCommitRequest>(this)
-    const { response, apiKey, apiVersion } = exchange
-    if (request === undefined || response === undefined) return undefined
-    const end = response.at + response.total
-    const bodyAt = peekResponseBodyStart(apiKey, apiVersion, response.bytes, response.at + 4, end)
-    if (bodyAt < 0) return undefined
-    const body = decoded(() => commits.decodeResponse(new Reader(response.bytes, bodyAt, end), apiVersion))
-    if (body !== undefined) this.learn(request, body)
-    return undefined
+  private committing(exchange: Exchange, memberships: Memberships): void {
+    let isGated = false
+    for (const membership of memberships.values()) {
+      this.gates.startCommits.committing(membership)
+      const group = this.gates.known(membership.groupId)
+      if (group?.isShut !== true) continue
+      isGated = true
+      group.poke()
+    }
+    if (isGated)
+      exchange.setState(
+        this,
+        requestOf(exchange, (reader, version) => commits.decodeRequest(reader, version)),
+      )
   }
 
-  private learn(request: OffsetCommitRequest, response: OffsetCommitResponse): void {
+  private isStarting(memberships: Memberships): boolean {
+    const now = this.gates.now()
+    for (const membership of memberships.values()) if (this.gates.starts.isStarting(membership, now)) return true
+    return false
+  }
+
+  /** Where the coordinator told a member that nothing is committed, it begins where it likes. */
+  private begins(exchange: Exchange, groupId: string, body: OffsetFetchResponse): void {
+    const { memberships } = exchange.connection.instance ?? {}
+    const groups = body.groups.length > 0 ? body.groups : [{ ...body, groupId }]
+    for (const { groupId: id, errorCode, topics } of groups) {
+      const membership = memberships?.get(id)
+      if (membership === undefined || errorCode !== 0) continue
+      for (const topic of topics) {
+        const topicId = 'topicId' in topic ? topic.topicId : zeroUuid
+        const name = this.gates.find(topic.name, topicId)?.name ?? topic.name
+        for (const row of topic.partitions)
+          if (row.errorCode === 0 && row.committedOffset < 0)
+            this.gates.starts.none(membership, name, row.partitionIndex)
+      }
+    }
+  }
+
+  private committed(request: OffsetCommitRequest, response: OffsetCommitResponse): void {
     const group = this.gates.known(request.groupId)
     if (group === undefined) return
     const written = new Set(
@@ -108,6 +184,14 @@ function requestOf<T>(exchange: Exchange, decode: (reader: Reader, version: numb
   const at = exchange.requestBodyAt()
   if (request === undefined || at < 0) return undefined
   return decoded(() => decode(new Reader(request.bytes, at, request.at + request.total), apiVersion))
+}
+
+function responseOf<T>(exchange: Exchange, decode: (reader: Reader, version: number) => T): T | undefined {
+  const { response, apiKey, apiVersion } = exchange
+  if (response === undefined) return undefined
+  const end = response.at + response.total
+  const bodyAt = peekResponseBodyStart(apiKey, apiVersion, response.bytes, response.at + 4, end)
+  return bodyAt < 0 ? undefined : decoded(() => decode(new Reader(response.bytes, bodyAt, end), apiVersion))
 }
 
 /** undefined: cannot be read; the broker refuses such a request, and the client such an answer. */

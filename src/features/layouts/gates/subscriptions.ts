@@ -19,10 +19,13 @@ export class Subscriptions {
     return topics === undefined || topics === 'any' || topics.has(topic)
   }
 
-  joined(membership: Membership, { protocolType, protocols }: JoinGroupRequest): void {
+  /** @returns what it asks for now */
+  joined(membership: Membership, { protocolType, protocols }: JoinGroupRequest): readonly string[] | 'any' {
     // other protocol types hand out something else than partitions
     const asked = protocolType === 'consumer' ? protocols.map(({ metadata }) => topicsIn(metadata)) : []
-    this.widen(membership, asked.includes('any') ? 'any' : asked.flat())
+    const topics = asked.includes('any') ? 'any' : asked.flat().filter((name) => name !== 'any')
+    this.widen(membership, topics)
+    return topics
   }
 
   /** KIP-848: null means as before. */

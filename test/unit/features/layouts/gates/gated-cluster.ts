@@ -16,6 +16,8 @@ import type { GateRule, LayoutTopic, LayoutTopics, TopicRule } from '../../../..
 import { apiKeys } from '../../../../../src/protocol/api-table.ts'
 import { codec } from '../../../../../src/protocol/codecs.ts'
 import type { FetchRequest, FetchResponse } from '../../../../../src/protocol/generated/01-fetch.ts'
+import type { OffsetCommitRequest } from '../../../../../src/protocol/generated/08-offset-commit.ts'
+import type { OffsetFetchRequest } from '../../../../../src/protocol/generated/09-offset-fetch.ts'
 import { peekBodyStart } from '../../../../../src/protocol/peek.ts'
 import { Reader } from '../../../../../src/protocol/reader.ts'
 import { isControl, lastOffsetOf } from '../../../../../src/records/batch.ts'
@@ -244,13 +246,19 @@ export class Gated {
   readonly state = new SetState()
   readonly cluster = new LogCluster()
   readonly fetches: FetchRequest[] = []
+  /** Member and generation of each OffsetCommit. */
+  readonly committers: string[] = []
   gates!: GroupGates
   rig!: Rig
   client!: Peer
   private readonly version: number
   private ids = 0
+  private readonly queue: Buffer[] = []
   /** Whether the topic has been met by this proxy. */
   isMet = true
+  /** Partitions with a commit in a transaction that is open. */
+  readonly pending = new Set<number>()
+  holdOffsets: Promise<void> = Promise.resolve()
   /** Upstream Fetches wait for this. */
   stall: Promise<void> | undefined
 
@@ -354,36 +362,69 @@ export class Gated {
     return this.rig.run(() => false, ms)
   }
 
+  /** One request at a time, as brokers do. */
   private serve(peer: Peer, frame: Buffer): void {
-    const [apiKey, version, id] = [frame.readInt16BE(4), frame.readInt16BE(6), frame.readInt32BE(8)]
-    const reader = new Reader(frame, peekBodyStart(frame, 4, frame.length), frame.length)
-    if (apiKey === apiKeys.OffsetCommit) {
-      const { groupId, topics } = codec(apiKeys.OffsetCommit).decodeRequest(reader, version)
-      const written = topics.map(({ name, topicId, partitions }) => ({
-        name,
-        topicId,
-        partitions: partitions.map(({ partitionIndex, committedOffset }) => {
-          if (committedOffset < 0) return { partitionIndex, errorCode: 28 }
-          this.cluster.commit(groupId, partitionIndex, committedOffset)
-          return { partitionIndex, errorCode: 0 }
-        }),
-      }))
-      peer.send(codecResponse(apiKey, version, id, { topics: written }))
-    } else if (apiKey !== apiKeys.Fetch) peer.send(codecResponse(apiKey, version, id, {}))
-    else {
-      const request = codec(apiKeys.Fetch).decodeRequest(reader, version)
-      this.fetches.push(request)
-      void this.answer(peer, id, version, request)
+    this.queue.push(frame)
+    if (this.queue.length === 1) void this.work(peer)
+  }
+
+  private async work(peer: Peer): Promise<void> {
+    for (let frame = this.queue[0]; frame !== undefined; frame = this.queue[0]) {
+      const [apiKey, version, id] = [frame.readInt16BE(4), frame.readInt16BE(6), frame.readInt32BE(8)]
+      const reader = new Reader(frame, peekBodyStart(frame, 4, frame.length), frame.length)
+      const answer = await this.answerTo(apiKey, version, reader)
+      peer.send(codecResponse(apiKey, version, id, answer))
+      this.queue.shift()
     }
   }
 
-  private async answer(peer: Peer, id: number, version: number, request: FetchRequest): Promise<void> {
+  private async answerTo(apiKey: number, version: number, reader: Reader): Promise<object> {
+    if (apiKey === apiKeys.OffsetCommit) return this.commit(codec(apiKeys.OffsetCommit).decodeRequest(reader, version))
+    if (apiKey === apiKeys.OffsetFetch) {
+      const answer = this.offsets(codec(apiKeys.OffsetFetch).decodeRequest(reader, version))
+      await this.holdOffsets
+      return answer
+    }
+    if (apiKey !== apiKeys.Fetch) return {}
+    const request = codec(apiKeys.Fetch).decodeRequest(reader, version)
+    this.fetches.push(request)
+    return this.answer(request)
+  }
+
+  private commit({ groupId, topics, memberId, generationIdOrMemberEpoch }: OffsetCommitRequest): object {
+    this.committers.push(`${memberId}/${generationIdOrMemberEpoch}`)
+    const written = topics.map(({ name, topicId, partitions }) => ({
+      name,
+      topicId,
+      partitions: partitions.map(({ partitionIndex, committedOffset }) => {
+        if (committedOffset < 0) return { partitionIndex, errorCode: 28 }
+        this.cluster.commit(groupId, partitionIndex, committedOffset)
+        return { partitionIndex, errorCode: 0 }
+      }),
+    }))
+    return { topics: written }
+  }
+
+  private offsets({ groupId, topics }: OffsetFetchRequest): object {
+    const rows = (topics ?? []).map(({ name, partitionIndexes }) => ({
+      name,
+      partitions: partitionIndexes.map((partitionIndex) => ({
+        partitionIndex,
+        committedOffset: this.cluster.commits.get(groupId)?.get(partitionIndex) ?? -1,
+        metadata: '',
+        errorCode: this.pending.has(partitionIndex) ? 88 : 0,
+      })),
+    }))
+    return { topics: rows }
+  }
+
+  private async answer(request: FetchRequest): Promise<object> {
     const until = this.rig.runtime.now() + request.maxWaitMs
     for (;;) {
       await this.stall
       const answer = { responses: request.topics.map((topic) => ({ ...topic, partitions: this.partitions(topic) })) }
       const isFound = answer.responses.some(({ partitions }) => partitions.some(({ records }) => records.length > 0))
-      if (isFound || this.rig.runtime.now() >= until) return peer.send(codecResponse(1, version, id, answer))
+      if (isFound || this.rig.runtime.now() >= until) return answer
       await new Promise<void>((resolve) => void this.rig.runtime.timer(20, resolve))
     }
   }

@@ -1,0 +1,147 @@
+/**
+ * Commits where members began to read (see `start-positions.ts`), for partitions that a gate waits for and of which the
+ * group has nothing committed: else an idle group that starts at the end shuts its gates for ever.
+ *
+ * On the member's own connection and in its name and generation, so that the coordinator refuses it once the member is
+ * not one any more. Never over a commit: the coordinator is asked right before, transactions that are not decided
+ * included, and what the member commits meanwhile cancels it.
+ */
+import { apiKeys } from '../../../protocol/api-table.ts'
+import { codec } from '../../../protocol/codecs.ts'
+import { requestBytes } from '../../../protocol/encode.ts'
+import { Reader } from '../../../protocol/reader.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
+import type { Membership } from '../../../pipeline/instance.ts'
+import type { Log } from '../../../telemetry/log.ts'
+import type { GatedGroup } from './gated-group.ts'
+import type { StartPositions } from './start-positions.ts'
+import type { TopicGates } from './topic-gates.ts'
+
+const offsetFetch = codec(apiKeys.OffsetFetch)
+const offsetCommit = codec(apiKeys.OffsetCommit)
+/** The first that can wait for transactions (KIP-447), and that every broker which has it still knows. */
+const FETCH_VERSION = 7
+/** With names of topics; members of the new protocol (KIP-848) need the higher one. */
+const COMMIT_VERSION = 7
+const COMMIT_VERSION_OF_EPOCHS = 9
+
+interface Row {
+  readonly gates: TopicGates
+  readonly partition: number
+  readonly offset: number
+}
+
+export class StartCommits {
+  /** Positions that were committed. */
+  count = 0
+  private readonly positions: StartPositions
+  private readonly log: Log
+  private readonly busy = new WeakSet<Membership>()
+  /** Commits of each member that passed. */
+  private readonly commits = new WeakMap<Membership, number>()
+
+  constructor(positions: StartPositions, log: Log) {
+    this.positions = positions
+    this.log = log
+  }
+
+  /** The member commits something itself. */
+  committing(membership: Membership): void {
+    this.commits.set(membership, this.commitsOf(membership) + 1)
+  }
+
+  /**
+   * To be called for a request of the member to its coordinator, on that connection.
+   * @param hasEpochs it speaks the protocol of KIP-848
+   */
+  async offer(
+    connection: Connection,
+    membership: Membership,
+    group: GatedGroup,
+    hasEpochs: boolean,
+    nowMs: () => number,
+  ): Promise<void> {
+    const rows = this.rowsOf(membership, group)
+    if (rows.length === 0 || this.busy.has(membership) || membership.memberId === '') return
+    this.busy.add(membership)
+    try {
+      const { generation } = membership
+      const before = this.commitsOf(membership)
+      const free = await this.withoutCommit(connection, group.id, rows)
+      const isStale = membership.generation !== generation || this.commitsOf(membership) !== before
+      if (isStale || free.length === 0 || connection.closed !== undefined) return
+      await this.commit(connection, membership, free, hasEpochs ? COMMIT_VERSION_OF_EPOCHS : COMMIT_VERSION, nowMs)
+    } catch (error) {
+      this.log.debug({ group: group.id, error: (error as Error).message }, 'start positions could not be committed')
+    } finally {
+      this.busy.delete(membership)
+    }
+  }
+
+  private commitsOf(membership: Membership): number {
+    return this.commits.get(membership) ?? 0
+  }
+
+  private rowsOf(membership: Membership, group: GatedGroup): Row[] {
+    return group.uncommitted().flatMap(({ gates, partition }) => {
+      const offset = this.positions.of(membership, gates.topic.name, partition)
+      return offset === undefined ? [] : [{ gates, partition, offset }]
+    })
+  }
+
+  private async withoutCommit(connection: Connection, groupId: string, rows: readonly Row[]): Promise<Row[]> {
+    const topics = byTopic(rows, ({ partition }) => partition).map(([name, partitionIndexes]) => ({
+      name,
+      partitionIndexes,
+    }))
+    const body = requestBytes(offsetFetch, { groupId, topics, requireStable: true }, FETCH_VERSION)
+    const { frame, bodyAt } = await connection.ask(apiKeys.OffsetFetch, FETCH_VERSION, body)
+    const answer = offsetFetch.decodeResponse(new Reader(frame.bytes, bodyAt, frame.total), FETCH_VERSION)
+    if (answer.errorCode !== 0) return []
+    const free = new Set(
+      answer.topics.flatMap(({ name, partitions }) =>
+        partitions.flatMap(({ partitionIndex, committedOffset, errorCode }) =>
+          errorCode === 0 && committedOffset < 0 ? [`${name}/${partitionIndex}`] : [],
+        ),
+      ),
+    )
+    return rows.filter(({ gates, partition }) => free.has(`${gates.topic.name}/${partition}`))
+  }
+
+  private async commit(
+    connection: Connection,
+    { groupId, memberId, generation, groupInstanceId }: Membership,
+    rows: readonly Row[],
+    version: number,
+    nowMs: () => number,
+  ): Promise<void> {
+    const topics = byTopic(rows, ({ partition, offset }) => ({
+      partitionIndex: partition,
+      committedOffset: offset,
+      committedMetadata: '',
+    })).map(([name, partitions]) => ({ name, partitions }))
+    const request = { groupId, memberId, groupInstanceId, generationIdOrMemberEpoch: generation, topics }
+    const body = requestBytes(offsetCommit, request, version)
+    const { frame, bodyAt } = await connection.ask(apiKeys.OffsetCommit, version, body)
+    const answer = offsetCommit.decodeResponse(new Reader(frame.bytes, bodyAt, frame.total), version)
+    for (const { name, partitions } of answer.topics) {
+      for (const { partitionIndex, errorCode } of partitions) {
+        const row = rows.find(({ gates, partition }) => gates.topic.name === name && partition === partitionIndex)
+        if (errorCode !== 0 || row === undefined) continue
+        this.count++
+        row.gates.progress.commit(partitionIndex, row.offset, nowMs())
+        const { offset } = row
+        this.log.info({ group: groupId, topic: name, partition: partitionIndex, offset }, 'start position committed')
+      }
+    }
+  }
+}
+
+function byTopic<T>(rows: readonly Row[], of: (row: Row) => T): [string, T[]][] {
+  const topics = new Map<string, T[]>()
+  for (const row of rows) {
+    const { name } = row.gates.topic
+    topics.set(name, [...(topics.get(name) ?? []), of(row)])
+  }
+  return [...topics]
+}

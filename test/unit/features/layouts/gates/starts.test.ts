@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { apiKeys } from '../../../../../src/protocol/api-table.ts'
+import { encodeSubscription } from '../../../../../src/protocol/embedded.ts'
+import { Gated, grown, layout, topicOf } from './gated-cluster.ts'
+
+type Owned = { topic: string; partitions: number[] }[]
+
+/** A member joins, and asks where its group stands with partition 0. */
+async function join(gated: Gated, { owned = [] as Owned, generation = 1, topic = 't' } = {}): Promise<void> {
+  const metadata = encodeSubscription({ version: 1, value: { topics: [topic], ownedPartitions: owned } })
+  gated.send(apiKeys.JoinGroup, 5, {
+    groupId: 'g',
+    memberId: 'm',
+    protocolType: 'consumer',
+    protocols: [{ name: 'range', metadata }],
+  })
+  await gated.pass(20)
+  gated.rejoin('g', generation)
+}
+
+async function askOffsets(gated: Gated): Promise<void> {
+  gated.send(apiKeys.OffsetFetch, 5, { groupId: 'g', topics: [{ name: 't', partitionIndexes: [0] }] })
+  await gated.pass(20)
+}
+
+function beat(gated: Gated, generation = 1): void {
+  gated.send(apiKeys.Heartbeat, 3, { groupId: 'g', memberId: 'm', generationId: generation })
+}
+
+/** A group at the end of partition 0, which holds three records, before the topic grows. */
+async function atRest(): Promise<Gated> {
+  const gated = await Gated.start({ topic: topicOf([layout(0, 1)]) })
+  gated.log(0).append('abc')
+  return gated
+}
+
+/** The topic grows; what of partition 1 comes, after a heartbeat. */
+async function grow(gated: Gated, generation = 1): Promise<number[]> {
+  gated.state.set(grown(3))
+  gated.log(1).append('xy')
+  assert.deepEqual((await gated.fetch({ 1: 0 }, 600)).offsets, { 1: [] })
+  beat(gated, generation)
+  return (await gated.fetch({ 1: 0 }, 3000)).offsets[1] ?? []
+}
+
+void test('an idle group that started at the end opens its gates: its start position is committed in its name', async () => {
+  const gated = await atRest()
+  await join(gated)
+  await askOffsets(gated)
+  await gated.fetch({ 0: 3 }, 100)
+  assert.equal(gated.fetches[0]?.maxWaitMs, 100, 'watched, not edited')
+  await gated.pass(60_000)
+  assert.deepEqual(await grow(gated), [0, 1])
+  assert.deepEqual([...(gated.cluster.commits.get('g') ?? [])], [[0, 3]])
+  assert.deepEqual(gated.committers, ['m/1'])
+  assert.equal(gated.gates.startCommits.count, 1)
+})
+
+void test('a start position below records that were not processed opens nothing', async () => {
+  const gated = await atRest()
+  await join(gated)
+  await askOffsets(gated)
+  await gated.fetch({ 0: 1 }, 100)
+  await gated.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(gated), [])
+  assert.deepEqual([...(gated.cluster.commits.get('g') ?? [])], [[0, 1]])
+})
+
+void test('no start position: fetched before the coordinator was asked, or kept from before, or joined unseen', async () => {
+  const early = await atRest()
+  await join(early)
+  await early.fetch({ 0: 3 }, 100)
+  await askOffsets(early)
+  await early.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(early), [])
+
+  const kept = await atRest()
+  await join(kept, { owned: [{ topic: 't', partitions: [0] }] })
+  await askOffsets(kept)
+  await kept.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(kept), [])
+
+  const unseen = await atRest()
+  await askOffsets(unseen)
+  await unseen.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(unseen), [])
+  for (const gated of [early, kept, unseen]) assert.equal(gated.committers.length, 0)
+})
+
+void test('each time it joins with nothing in hand it begins anew; what it kept stays where it began', async () => {
+  const eager = await atRest()
+  await join(eager)
+  await askOffsets(eager)
+  await eager.fetch({ 0: 1 }, 100)
+  await join(eager, { generation: 2 })
+  await askOffsets(eager)
+  await eager.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(eager, 2), [0, 1])
+  assert.deepEqual(eager.committers, ['m/2'])
+
+  const cooperative = await atRest()
+  await join(cooperative)
+  await askOffsets(cooperative)
+  await cooperative.fetch({ 0: 1 }, 100)
+  await join(cooperative, { owned: [{ topic: 't', partitions: [0] }], generation: 2 })
+  await askOffsets(cooperative)
+  await cooperative.fetch({ 0: 3 }, 100)
+  assert.deepEqual(await grow(cooperative, 2), [])
+  assert.deepEqual([...(cooperative.cluster.commits.get('g') ?? [])], [[0, 1]])
+})
+
+void test('never over a commit: one that is there, is in an open transaction, or comes meanwhile', async () => {
+  for (const obstacle of ['pending', 'meanwhile', 'generation'] as const) {
+    const gated = await atRest()
+    await join(gated)
+    await askOffsets(gated)
+    await gated.fetch({ 0: 3 }, 100)
+    if (obstacle === 'pending') gated.pending.add(0)
+    let go = (): void => undefined
+    if (obstacle !== 'pending') gated.holdOffsets = new Promise((resolve) => (go = resolve))
+    gated.state.set(grown(3))
+    gated.log(1).append('xy')
+    await gated.fetch({ 1: 0 }, 600)
+    beat(gated)
+    await gated.pass(50)
+    if (obstacle === 'meanwhile') {
+      const topics = [{ name: 't', partitions: [{ partitionIndex: 0, committedOffset: 2, committedMetadata: '' }] }]
+      gated.send(apiKeys.OffsetCommit, 7, { groupId: 'g', memberId: 'm', generationIdOrMemberEpoch: 1, topics })
+    } else if (obstacle === 'generation') gated.rejoin('g', 2)
+    await gated.pass(50)
+    go()
+    await gated.pass(1000)
+    assert.equal(gated.gates.startCommits.count, 0, obstacle)
+    assert.equal(gated.cluster.commits.get('g')?.get(0), obstacle === 'meanwhile' ? 2 : undefined)
+  }
+})
+
+void test('members of topics without a rule are not watched', async () => {
+  const gated = await atRest()
+  await join(gated, { topic: 'u' })
+  assert.equal(gated.gates.view(gated.rig.connection), undefined)
+  await join(gated)
+  assert.notEqual(gated.gates.view(gated.rig.connection), undefined)
+  await gated.pass(31_000)
+  assert.equal(gated.gates.view(gated.rig.connection), undefined)
+})
