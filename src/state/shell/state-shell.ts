@@ -45,7 +45,7 @@ export interface StateShellOptions {
 
 const defaultSessionMs = 10_000
 /** How long the broker holds a read at the log's end. */
-const readWaitMs = 300
+const readWaitMs = 500
 const defaultTailLength = 32
 const rememberMs = 3_600_000
 const tidyMs = 2000

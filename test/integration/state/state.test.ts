@@ -5,13 +5,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { after, before, test } from 'node:test'
-import { Brokers } from '../../../src/cluster/brokers.ts'
-import { ClusterClient } from '../../../src/cluster/cluster-client.ts'
-import { ChunkPool } from '../../../src/net/chunk-pool.ts'
-import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 import type { StateStatus } from '../../../src/state/state.ts'
 import type { TopicState } from '../../../src/state/topic-state.ts'
 import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
+import { clientOf } from './client.ts'
 
 /** The shortest that a broker allows by default. */
 const sessionMs = 6000
@@ -60,18 +57,6 @@ class ProxyProcess {
 let kafka: SharedKafka
 before(async () => (kafka = await sharedKafka()))
 after(() => kafka.stop())
-
-async function clientOf(bootstrap: string): Promise<ClusterClient> {
-  const [host = '', port = ''] = bootstrap.split(':')
-  const runtime = await nodeRuntime()
-  const pool = new ChunkPool()
-  const silent = () => undefined
-  const log = { debug: silent, info: silent, warn: silent, error: silent }
-  const address = { host, port: Number(port) }
-  const settings = { runtime, pool, dialTimeoutMs: 5000 }
-  const brokers = new Brokers({ ...settings, log, bootstrap: [address], refreshMs: 300_000, onNew: silent })
-  return new ClusterClient({ ...settings, brokers, requestTimeoutMs: 10_000 })
-}
 
 test('the fleet on Apache Kafka: topic, registration, a leader, hand-over after kill -9, a clean stop', async () => {
   const name = `state-${process.pid}-${Date.now()}`
