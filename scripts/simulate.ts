@@ -1,7 +1,7 @@
 /**
  * Runs the simulation over many seeds.
  *
- *   npm run simulate -- [--seeds N] [--from N] [--scenario plain|filtered] [--jobs N]
+ *   npm run simulate -- [--seeds N] [--from N] [--scenario plain|filtered|layouts] [--jobs N]
  *                       [--seed N]       one seed, with its plan, log and violations
  *                       [--plan FILE]    a plan as a failing run printed it
  *                       [--break NAME]   with a bug made on purpose (--break list names them): stops when it is found

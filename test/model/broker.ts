@@ -20,8 +20,11 @@ export interface SentBatch {
   records: Rec[]
   pid?: string
   sequence?: number
+  /** acks=0: nobody is told what became of it. */
+  hasNoAcks?: boolean
 }
 
+/** `end` is −1 where the broker does not say. */
 export type ProduceResult = { ok: true; base: number; end: number } | { ok: false; error: 'no leader' | 'out of order' }
 
 export const brokers = 3
@@ -34,6 +37,8 @@ export class Broker {
   readonly #sequences = new Map<string, { next: number; ends: Map<number, number> }>()
   /** group → partition → committed offset. */
   readonly committed = new Map<string, Map<number, number>>()
+  /** Partition → first offset that retention has left. */
+  readonly starts = new Map<number, number>()
   lagMs: number
 
   constructor(world: World, count: number) {
@@ -88,9 +93,14 @@ export class Broker {
     return end
   }
 
-  /** The first offset that retention has left. */
   logStart(partition: number): number {
-    return this.partitions[partition]?.[0]?.offset ?? 0
+    return this.starts.get(partition) ?? 0
+  }
+
+  /** Somebody writes to the cluster without a proxy. */
+  writeDirectly(partition: number, records: Rec[]): void {
+    const log = this.partitions[partition]
+    if (log !== undefined) this.#append(log, { partition, records })
   }
 
   commit(group: string, partition: number, offset: number): void {

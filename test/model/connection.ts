@@ -26,9 +26,11 @@ export class Connection {
   /** Produce requests that the proxy has not answered, and the most there ever were. */
   inFlight = 0
   mostInFlight = 0
+  lastProduceMs = -Infinity
   readonly #toProxy: Link
   readonly #toClient: Link
   readonly #onClose: () => void
+  readonly #world: World
 
   constructor(world: World, proxy: Proxy, client: string, broker: number, role: Role, onClose: () => void) {
     this.proxy = proxy
@@ -36,6 +38,7 @@ export class Connection {
     this.broker = broker
     this.role = role
     this.#onClose = onClose
+    this.#world = world
     this.upstream = new Link(world)
     this.downstream = new Link(world)
     this.#toProxy = new Link(world)
@@ -57,9 +60,11 @@ export class Connection {
   produce(request: ProduceRequest): void {
     this.send(() => {
       if (!this.isOpen) return
-      this.inFlight += 1
+      this.lastProduceMs = this.#world.now
+      // Without acknowledgements nothing is ever in flight.
+      if (request.batches.every((batch) => batch.hasNoAcks !== true)) this.inFlight += 1
       this.mostInFlight = Math.max(this.mostInFlight, this.inFlight)
-      this.proxy.produce(this, request)
+      this.proxy.producing.produce(this, request)
     })
   }
 
@@ -71,6 +76,7 @@ export class Connection {
   }
 
   answer(request: ProduceRequest): void {
+    if (request.batches.some((batch) => batch.hasNoAcks === true)) return
     this.inFlight -= 1
     this.reply(() => request.onAnswer(request))
   }

@@ -110,7 +110,7 @@ export class Member {
   ask(then: (count: number) => void): void {
     const connection = this.#connect()
     connection?.send(() => {
-      connection.proxy.metadata(undefined, (count) => {
+      connection.proxy.producing.metadata(undefined, (count) => {
         connection.reply(() => {
           if (!this.#isDead && count !== undefined) then(count)
         })
@@ -155,7 +155,8 @@ export class Member {
       partitions: named,
     })
     for (const partition of partitions) {
-      const position = Math.max(0, this.#group.model.broker.committedOf(this.#group.name, partition))
+      const { broker } = this.#group.model
+      const position = Math.max(broker.logStart(partition), broker.committedOf(this.#group.name, partition))
       this.#owned.set(partition, { position, processed: position, buffer: [], isFetching: false })
     }
   }

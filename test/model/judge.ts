@@ -124,7 +124,10 @@ export function undelivered(model: Model): Finding[] {
   return model.groups.flatMap((group) =>
     model.broker.partitions.flatMap((log, partition) => {
       const missing = log.filter(
-        (entry) => entry.record !== undefined && !group.delivered.has(`${partition}/${entry.offset}`),
+        (entry) =>
+          entry.record !== undefined &&
+          entry.offset >= model.broker.logStart(partition) &&
+          !group.delivered.has(`${partition}/${entry.offset}`),
       )
       if (missing.length === 0) return []
       return [

@@ -49,6 +49,7 @@ export class Model {
       goneAfterMs: 25_000,
       settleMs: this.scenario.settleMs,
       sealAfterMs: this.scenario.sealAfterMs,
+      pruneMs: 1000,
       ...(mutation === 'cut-without-waiting' ? { cutBoundMs: 0 } : {}),
     }
     this.world.faultsUntil = this.scenario.faultsUntil
@@ -63,6 +64,7 @@ export class Model {
     for (const plan of this.scenario.groups) this.groups.push(new Group(this, plan))
     this.#scheduleFaults()
     this.#scheduleChanges()
+    if (this.scenario.hasRetention) this.#retain()
   }
 
   get firstCount(): number {
@@ -89,7 +91,7 @@ export class Model {
 
   /** A proxy to connect to; a client keeps the one it has. */
   pickProxy(last: Proxy | undefined): Proxy | undefined {
-    if (last !== undefined && !last.isDead) return last
+    if (last !== undefined && !last.isDead && !this.scenario.isSplit) return last
     return this.proxies.length === 0 ? undefined : this.world.random.pick(this.proxies)
   }
 
@@ -140,12 +142,12 @@ export class Model {
         return
       }
       case 'cut off from the state':
-        proxy.cutOffState(forMs)
+        proxy.replica.cutOff(forMs)
         return
       case 'heartbeats lost, then reads':
         this.heartbeatsLost.add(proxy.id)
         this.world.after(forMs, () => this.heartbeatsLost.delete(proxy.id))
-        this.world.after(this.world.random.int(3000, 6500), () => proxy.cutOffState(2900))
+        this.world.after(this.world.random.int(3000, 6500), () => proxy.replica.cutOff(2900))
         return
       case 'client away': {
         const producer = this.producers[which % Math.max(1, this.producers.length)]
@@ -194,9 +196,43 @@ export class Model {
         next += 1
         return
       }
-      for (const proxy of this.proxies) if (!proxy.isPaused) proxy.wish(to)
+      if (this.scenario.isExternal && to > this.broker.partitions.length) this.#createDirectly(to)
+      else if (this.scenario.isExternal && to > widest(this.proxies)) return
+      else for (const proxy of this.proxies) if (!proxy.isPaused) proxy.control.wish(to)
     }
     this.world.after(1, look)
+  }
+
+  /** Somebody creates partitions and writes to the last one before any proxy notices. */
+  #createDirectly(to: number): void {
+    this.broker.create(to)
+    this.world.count('partitions created by somebody else')
+    const hash = to - 1
+    const records = [0, 1, 2].map((sequence) => ({ producer: 'direct', sequence, key: String(hash), hash }))
+    const { world } = this
+    world.emit({
+      event: 'started',
+      at: world.now,
+      producer: 'direct',
+      client: 'direct',
+      idempotent: false,
+      ordered: false,
+    })
+    for (const { sequence, key } of records)
+      world.emit({ event: 'sent', at: world.now, producer: 'direct', sequence, key, topic: 'topic' })
+    world.excuse('direct', [String(hash)])
+    this.broker.writeDirectly(to - 1, records)
+  }
+
+  /** Deletes what every group has committed, once all have begun. */
+  #retain(): void {
+    this.world.after(1000, () => this.#retain())
+    const began = Math.max(...this.scenario.groups.map((plan) => plan.startMs))
+    if (this.world.now < began + 2000) return
+    this.broker.partitions.forEach((_, partition) => {
+      const done = Math.min(...this.groups.map((group) => this.broker.committedOf(group.name, partition)))
+      if (done > this.broker.logStart(partition)) this.broker.starts.set(partition, done)
+    })
   }
 
   #noteOpen(proxy: Proxy): void {
@@ -204,4 +240,11 @@ export class Model {
     if (this.endsAtOpen.has(epoch)) return
     this.endsAtOpen.set(epoch, Object.fromEntries(this.broker.partitions.map((log, p) => [p, log.length])))
   }
+}
+
+/** The highest count that any proxy knows the topic to have had. */
+function widest(proxies: readonly Proxy[]): number {
+  return Math.max(
+    ...proxies.map((proxy) => Math.max(0, ...(proxy.view?.topic.layouts ?? []).map(({ count }) => count))),
+  )
 }

@@ -24,6 +24,7 @@ export const mutations = {
   'lease-without-heartbeat': 'lease not bounded by the last answered heartbeat',
   'one-key': 'proposals and snapshots under one key',
   'no-cuts': 'non-multiple counts without cuts',
+  'cuts-forgotten-early': 'cuts forgotten while a group is behind them',
 } as const
 
 export type Mutation = keyof typeof mutations
@@ -36,6 +37,7 @@ export const themeOf: Partial<Record<Mutation, Theme>> = {
   'lease-without-heartbeat': 'heartbeatsLost',
   'cut-in-force-early': 'heartbeatsLost',
   'one-key': 'logErasedBehindReaders',
+  'cuts-forgotten-early': 'logsDeletedBehindGroups',
 }
 
 export const distort = {
@@ -78,6 +80,10 @@ export const distort = {
       }
     })
     return { ...topic, layouts }
+  },
+
+  logStart(model: Model, start: number): number {
+    return model.world.mutation === 'cuts-forgotten-early' ? Infinity : start
   },
 
   stamp(model: Model, group: string): string {

@@ -139,8 +139,9 @@ export class Producer {
       open: outgoing.length,
       onAnswer: () => this.#answered(broker, request),
     }
-    this.#inFlight.set(broker, [...flying, request])
     connection.produce(request)
+    if (this.plan.family.hasNoAcks !== true) this.#inFlight.set(broker, [...flying, request])
+    else for (const batch of outgoing) this.#unacknowledged -= batch.records.length
     return true
   }
 
@@ -169,7 +170,8 @@ export class Producer {
 
   #toSent(batch: Outgoing): SentBatch {
     const { partition, records, sequence } = batch
-    return { partition, records, ...(sequence === undefined ? {} : { pid: this.name, sequence }) }
+    const hasNoAcks = this.plan.family.hasNoAcks === true
+    return { partition, records, hasNoAcks, ...(sequence === undefined ? {} : { pid: this.name, sequence }) }
   }
 
   #answered(broker: number, request: ProduceRequest & { outgoing: Outgoing[] }): void {
@@ -298,7 +300,7 @@ export class Producer {
       if (this.#isAsking && world.now - asked >= 6000) giveUp()
     })
     connection.send(() => {
-      connection.proxy.metadata(this.name, (count) => {
+      connection.proxy.producing.metadata(this.name, (count) => {
         connection.reply(() => {
           if (count === undefined) return giveUp()
           this.#isAsking = false

@@ -17,6 +17,8 @@ export interface Family {
   refreshMs: number | undefined
   /** Takes a smaller count while it lives. */
   shrinks: boolean
+  /** acks=0 */
+  hasNoAcks?: boolean
 }
 
 export interface ProducerPlan {
@@ -62,6 +64,12 @@ export interface Scenario {
   faultsUntil: number
   sealAfterMs: number | undefined
   settleMs: number
+  /** Partitions are created without Headgate, and somebody writes to them before it notices. */
+  isExternal: boolean
+  /** What all groups have committed is deleted. */
+  hasRetention: boolean
+  /** Connections of one client may go to several proxies. */
+  isSplit: boolean
   endMs: number
 }
 
@@ -87,6 +95,16 @@ const families: readonly Omit<Family, 'refreshMs' | 'shrinks'>[] = [
     retry: 're-batch',
     backoffMs: 400,
     franz: false,
+  },
+  {
+    name: 'fire and forget',
+    idempotent: false,
+    inFlight: 5,
+    awaits: false,
+    retry: 'same',
+    backoffMs: 100,
+    franz: false,
+    hasNoAcks: true,
   },
 ]
 const countsList: readonly number[][] = [
@@ -136,6 +154,9 @@ export function drawScenario(random: Random, skip: ReadonlySet<number>, theme?: 
     faultsUntil: heaviness === 0 ? 0 : faultsUntil,
     sealAfterMs: random.chance(0.1) ? 12_000 : undefined,
     settleMs: 30_000,
+    isExternal: random.chance(0.1),
+    hasRetention: random.chance(0.1),
+    isSplit: random.chance(0.04),
     endMs: 150_000,
   }
   const isBent = theme !== undefined || (heaviness > 0 && random.chance(0.55))
@@ -177,6 +198,7 @@ const themes = {
   twoExpansionsApart,
   batchesThatReturnLate,
   logErasedBehindReaders,
+  logsDeletedBehindGroups,
 } satisfies Record<string, (random: Random, scenario: Scenario) => Scenario>
 
 export type Theme = keyof typeof themes
@@ -285,6 +307,33 @@ function logErasedBehindReaders(random: Random, scenario: Scenario): Scenario {
       [3, 5],
       [2, 4, 3],
     ]),
+  }
+}
+
+/** Records are deleted as soon as all groups are done with them, cuts with them, and one group is far behind. */
+function logsDeletedBehindGroups(random: Random, scenario: Scenario): Scenario {
+  return {
+    ...scenario,
+    counts: random.pick([
+      [3, 5],
+      [6, 3],
+    ]),
+    order: 'producer',
+    settleMs: 2000,
+    hasRetention: true,
+    faults: scenario.faults.filter((fault) => /compaction|member|kill/.test(fault.kind)),
+    producers: scenario.producers.map((plan) => ({
+      ...plan,
+      family: { ...plan.family, refreshMs: random.int(1500, 3000) },
+      startMs: 1500,
+      crashMs: undefined,
+    })),
+    groups: scenario.groups.map((plan, index) => ({
+      ...plan,
+      slowMs: index === 0 ? 250 : 6,
+      startMs: 1500,
+      members: 3,
+    })),
   }
 }
 

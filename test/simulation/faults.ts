@@ -87,6 +87,11 @@ function apply(world: World, fault: Fault): boolean {
       return seek(world, fault.consumer, fault.back)
     case 'compact':
       return onPartition(world, fault.partition, (log) => log.compact())
+    case 'compact-state': {
+      const state = broker.cluster.topics.partition('__headgate_state', 0)
+      state?.log.compact()
+      return state !== undefined
+    }
     case 'trim':
       return onPartition(world, fault.partition, (log) => {
         log.trim(Math.max(0, log.highWatermark - fault.keep))

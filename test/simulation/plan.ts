@@ -5,8 +5,11 @@
 import { type ConsumerFamily, consumerFamilies, producerFamilies } from './clients/families.ts'
 import { Random } from './kernel/random.ts'
 
-/** plain: groups through proxies that change nothing. filtered: consumers that divide the keys among them. */
-export const scenarios = ['plain', 'filtered'] as const
+/**
+ * plain: groups through proxies that change nothing. filtered: consumers that divide the keys among them. layouts: a
+ * topic whose partition count changes in order.
+ */
+export const scenarios = ['plain', 'filtered', 'layouts'] as const
 export type ScenarioName = (typeof scenarios)[number]
 
 export interface ProducerPlan {
@@ -51,8 +54,19 @@ export type Fault = { atMs: number } & (
   | { kind: 'seek'; consumer: number; back: number }
   | { kind: 'compact'; partition: number }
   | { kind: 'trim'; partition: number; keep: number }
+  | { kind: 'compact-state' }
 )
 export type FaultKind = Fault['kind']
+
+/** How the topic's count changes. */
+export interface LayoutsPlan {
+  order: 'key' | 'producer'
+  /** Learned, or said: that of all model producers. */
+  partitioner: 'auto' | 'murmur2-mask'
+  changes: { atMs: number; to: number }[]
+  /** Partitions are added behind everybody's back. */
+  isExternal: boolean
+}
 
 export interface Plan {
   seed: number
@@ -72,6 +86,7 @@ export interface Plan {
   gates: { partition: number; offset: number; openMs: number }[]
   /** The topic grows to this many partitions, behind everybody's back. */
   grow?: { atMs: number; to: number }
+  layouts?: LayoutsPlan
   /** How old the clients let their metadata become. */
   metadataMaxAgeMs: number
   faults: Fault[]
@@ -104,6 +119,7 @@ const errorAnswers: readonly [apiKey: number, code: number][] = [
 ]
 
 export function drawPlan(seed: number, scenario: ScenarioName): Plan {
+  if (scenario === 'layouts') return drawLayouts(seed)
   const random = Random.forked(seed, `plan ${scenario}`)
   const filtered = scenario === 'filtered'
   const partitions = filtered ? random.between(1, 2) : random.pick([1, 2, 3, 4, 6])
@@ -131,6 +147,77 @@ export function drawPlan(seed: number, scenario: ScenarioName): Plan {
   }
   const count = random.between(1, 5)
   for (let i = 0; i < count; i++) plan.faults.push(drawFault(random, plan))
+  plan.faults.sort((a, b) => a.atMs - b.atMs)
+  return plan
+}
+
+/** Counts one after the other: by a multiple, otherwise, fewer, and twice. */
+const countsOf: readonly (readonly number[])[] = [
+  [3, 6],
+  [3, 6],
+  [3, 5],
+  [6, 3],
+  [2, 4, 8],
+  [2, 4, 3],
+]
+const layoutFaults: readonly FaultKind[] = [
+  'cut',
+  'half-open',
+  'broker-down',
+  'leader-change',
+  'coordinator-reload',
+  'proxy-crash',
+  'proxy-pause',
+  'client-crash',
+  'client-pause',
+  'error-answer',
+  'late-answer',
+  'cut-answer',
+  'compact',
+]
+
+/** A topic whose count changes once or twice under load, with faults around the changes. */
+function drawLayouts(seed: number): Plan {
+  const random = Random.forked(seed, 'plan layouts')
+  const [partitions = 3, ...counts] = random.pick(countsOf)
+  const { editFromMs: _, ...base } = drawPlan(seed, 'plain')
+  const first = random.between(3_000, 5_000)
+  const changes = counts.map((to, i) => ({ atMs: first + i * random.between(500, 9_000), to }))
+  const producers = drawProducers(random, false).map((producer) => ({
+    ...producer,
+    // What is placed anew on retry is reordered by its own client, where it writes to several brokers at once.
+    family: producer.family === 'kafkajs' && base.nodes > 1 ? 'kafkajs-idempotent' : producer.family,
+    keys: random.pick([6, 12]),
+    records: random.between(100, 220),
+    burst: random.pick([1, 4]),
+    gapMs: random.pick([100, 160]),
+  }))
+  const plan: Plan = {
+    ...base,
+    scenario: 'layouts',
+    proxies: random.between(2, 3),
+    maxDelayMs: random.pick([1, 3, 10]),
+    partitions,
+    producers,
+    gates: [],
+    metadataMaxAgeMs: random.between(1_500, 6_000),
+    layouts: {
+      order: random.pick(['key', 'producer'] as const),
+      partitioner: random.pick(['auto', 'murmur2-mask'] as const),
+      changes,
+      isExternal: random.chance(0.15),
+    },
+    faults: [],
+  }
+  const wanted = random.pick([0, 1, 2, 3, 5])
+  while (plan.faults.length < wanted) {
+    const atMs = random.between(first - 1_500, first + 9_000)
+    if (random.chance(0.2)) plan.faults.push({ atMs, kind: 'compact-state' })
+    const fault = { ...drawFault(random, plan), atMs }
+    // Long enough to be expelled, now and then.
+    if (fault.kind === 'proxy-pause' && random.chance(0.5)) fault.forMs = random.between(6_000, 14_000)
+    if (layoutFaults.includes(fault.kind)) plan.faults.push(fault)
+  }
   plan.faults.sort((a, b) => a.atMs - b.atMs)
   return plan
 }

@@ -1,7 +1,9 @@
 /** Runs one plan from its first event to the verdict. The same plan gives the same run, byte for byte. */
 import { check, type Verdict } from '../checker/checker.ts'
 import type { HistoryEvent } from '../checker/history.ts'
+import type { Violation } from '../checker/rule.ts'
 import { scheduleFaults } from './faults.ts'
+import { LayoutsRun, orderRules } from './layouts.ts'
 import type { Plan } from './plan.ts'
 import { GROUP, TOPIC, World } from './world.ts'
 
@@ -28,17 +30,19 @@ export async function runPlan(plan: Plan): Promise<Outcome> {
   const world = new World(plan)
   // Promises that the proxy's own code leaves alone.
   process.on('unhandledRejection', world.fail)
+  const layouts = plan.layouts === undefined ? undefined : new LayoutsRun(world, plan.layouts)
   try {
-    await live(world, () => world.failure !== undefined)
+    await live(world, () => world.failure !== undefined, layouts)
   } catch (error) {
     world.fail(error)
   } finally {
     process.off('unhandledRejection', world.fail)
+    layouts?.end()
   }
-  return judge(world, world.failure)
+  return judge(world, world.failure, layouts)
 }
 
-async function live(world: World, broken: () => boolean): Promise<void> {
+async function live(world: World, broken: () => boolean, layouts: LayoutsRun | undefined): Promise<void> {
   const { clock, ledger, plan } = world
   await world.open()
   ledger.record({ event: 'run', at: 0, ...(plan.scenario === 'filtered' ? { shared: true } : {}) })
@@ -53,7 +57,8 @@ async function live(world: World, broken: () => boolean): Promise<void> {
     ...plan.gates.map((gate) => gate.openMs),
     ...plan.faults.map((f) => f.atMs + ('forMs' in f ? f.forMs : 0)),
   )
-  await clock.run(LOAD_MS, () => broken() || (clock.nowMs > lastFaultMs && world.producersDone))
+  const isOver = (): boolean => clock.nowMs > lastFaultMs && world.producersDone && layouts?.isSettled !== false
+  await clock.run(LOAD_MS, () => broken() || isOver())
   await clock.run(clock.nowMs + DRAIN_MS, () => broken() || ledger.open === 0)
   await clock.run(clock.nowMs + QUIET_MS, broken)
   ledger.record({
@@ -88,10 +93,11 @@ function leave(world: World, name: string): void {
   })
 }
 
-function judge(world: World, thrown: unknown): Outcome {
+function judge(world: World, thrown: unknown, layouts: LayoutsRun | undefined): Outcome {
   const { ledger, clock, statistics, plan, logLines } = world
   const verdict = check(ledger.history, { keep: 3 })
   const failures: Record<string, number> = {}
+  if (layouts !== undefined) judgeOrder(verdict, layouts.violations(ledger.history))
   for (const [rule, count] of Object.entries(verdict.counts)) if (count > 0) failures[rule] = count
   if (thrown !== undefined) failures.thrown = 1
   const bypasses = Array.from(world.network.dialled).filter((pair) => /^[pc]\d.*>broker-/.test(pair))
@@ -117,4 +123,10 @@ function judge(world: World, thrown: unknown): Outcome {
           ? (thrown.stack ?? thrown.message)
           : JSON.stringify(thrown),
   }
+}
+
+/** Puts the violations of order that count in the place of those that the rules alone found. */
+function judgeOrder(verdict: Verdict, violations: readonly Violation[]): void {
+  for (const name of orderRules) verdict.counts[name] = violations.filter(({ rule }) => rule === name).length
+  verdict.violations = [...violations, ...verdict.violations.filter(({ rule }) => !orderRules.includes(rule))]
 }

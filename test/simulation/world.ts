@@ -2,7 +2,7 @@
 import { configSchema } from '../../src/config/schema.ts'
 import type { FetchPolicy, FetchView } from '../../src/editors/fetch/policy.ts'
 import { FakeBroker } from '../../src/fake-broker/fake-broker.ts'
-import { startProxy } from '../../src/lifecycle/proxy.ts'
+import { type RunningProxy, startProxy } from '../../src/lifecycle/proxy.ts'
 import { type Bucketed, bucketOf } from '../../src/records/hashes/buckets.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import type { Meter, Meters } from '../../src/telemetry/meter.ts'
@@ -15,6 +15,7 @@ import { Clock } from './kernel/clock.ts'
 import { Network } from './kernel/network.ts'
 import type { Process } from './kernel/process.ts'
 import { Random } from './kernel/random.ts'
+import { layoutsConfig, layoutsTimes } from './layouts.ts'
 import { Ledger } from './ledger.ts'
 import type { ConsumerPlan, Plan, ProducerPlan } from './plan.ts'
 import { Statistics } from './statistics.ts'
@@ -46,6 +47,8 @@ export class World {
   readonly consumers: LiveConsumer[] = []
   readonly producers: (ModelProducer | ModelTransactor)[] = []
   readonly proxies: Process[] = []
+  /** By number; those that died too, until they are back. */
+  readonly running: { proxy: RunningProxy; process: Process }[] = []
   broker!: FakeBroker
   /** Records delivered from behind a gate that was shut. */
   leaks = 0
@@ -89,16 +92,19 @@ export class World {
     const process = this.network.spawn(`proxy-${index}`, this.plan.seed)
     this.proxies[index] = process
     const bootstrap = this.broker.cluster.nodes.map(({ id }) => `broker-${id}:${BROKER_PORT}`)
+    const { layouts } = this.plan
     const config = configSchema.parse({
+      ...(layouts === undefined ? {} : { topics: layoutsConfig(layouts) }),
       upstream: { bootstrap, metadataRefresh: '5s', dialTimeout: '3s' },
       listeners: [{ bind: '0.0.0.0', advertise: process.name, basePort: PROXY_BASE_PORT, nodeIds: '0-3' }],
     })
-    await startProxy(config, {
+    const proxy = await startProxy(config, {
       runtime: process,
       log: this.#log(process.name),
       meters: this.#meters(),
-      fetchPolicies: this.#policies(),
+      ...(layouts === undefined ? { fetchPolicies: this.#policies() } : { layouts: layoutsTimes }),
     })
+    this.running[index] = { proxy, process }
   }
 
   /** Starts a consumer, or its next life. */
@@ -147,7 +153,10 @@ export class World {
 
   #startProducer(plan: ProducerPlan): void {
     const process = this.network.spawn(plan.name, this.plan.seed)
-    const family = { ...named(producerFamilies, plan.family), metadataMaxAgeMs: this.plan.metadataMaxAgeMs }
+    const { metadataMaxAgeMs, layouts } = this.plan
+    // Real families stand the 9 s for which a batch is held.
+    const patience = layouts === undefined ? {} : { requestTimeoutMs: 12_000, deliveryTimeoutMs: 25_000 }
+    const family = { ...named(producerFamilies, plan.family), metadataMaxAgeMs, ...patience }
     const record = this.ledger.record.bind(this.ledger)
     const base = { name: plan.name, family, bootstrap: this.#bootstrap(), topic: TOPIC, record, fail: this.fail }
     if (plan.transactional) {

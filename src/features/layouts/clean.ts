@@ -41,6 +41,8 @@ export interface Ledger {
   /** The newest layout it may have met at another proxy before it came (back) here. */
   readonly knownEpoch: number
   readonly connections: number
+  /** Since when it has had one without a break. */
+  readonly connectedMs: number
   readonly wrote: boolean
   /** Known to be a producer, before any batch of it was seen here. */
   readonly isWriter: boolean
@@ -83,6 +85,7 @@ export function newLedger(instance: string, knownEpoch: number): Ledger {
     instance,
     knownEpoch,
     connections: 0,
+    connectedMs: 0,
     wrote: false,
     isWriter: false,
     shown: [],
@@ -111,7 +114,8 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
       const resumed = resume(resume(here, 'gone', event.atMs), `lost ${event.connection}`, event.atMs)
       const knownEpoch = ledger.goneSinceMs === undefined ? ledger.knownEpoch : event.epoch
       const shownNow = ledger.goneSinceMs === undefined ? ledger.shownNow : []
-      return { ...resumed, knownEpoch, shownNow, connections: ledger.connections + 1 }
+      const connectedMs = ledger.connections === 0 ? event.atMs : ledger.connectedMs
+      return { ...resumed, knownEpoch, shownNow, connectedMs, connections: ledger.connections + 1 }
     }
     case 'lost':
       return loseConnection(ledger, event)

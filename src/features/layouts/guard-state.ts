@@ -81,6 +81,8 @@ export interface GuardState {
   /** Late batches acknowledged before the seal was read, with their end: those above the boundary are counted then. */
   lates: readonly { batch: Batch; age: number; end: number }[]
   stops: readonly string[]
+  /** Instances that were found at another proxy too. */
+  split: ReadonlySet<string>
   sequences: SequenceGuard
 }
 
@@ -93,6 +95,7 @@ export type CountReason =
   | 'cut without quiet'
   | 'acknowledged after the lease'
   | 'held too long'
+  | 'at two proxies'
 
 export type GuardEffect =
   | { type: 'forward'; batch: Batch }
@@ -126,6 +129,7 @@ export function newGuard(proxy: ProxyId, times: LayoutTimes): GuardState {
     ends: {},
     lates: [],
     stops: [],
+    split: new Set(),
     sequences: noSequences,
   }
 }

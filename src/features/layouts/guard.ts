@@ -19,7 +19,7 @@ import {
 } from './guard-state.ts'
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
-import { takenOver, vote, withdraw } from './votes.ts'
+import { reportSplit, takenOver, vote, withdraw } from './votes.ts'
 import type { View } from '../../state/view.ts'
 
 export type GuardEvent =
@@ -35,7 +35,10 @@ export type GuardEvent =
    */
   | { type: 'writer'; instance: string; wrote: boolean }
   | { type: 'batch'; batch: Batch }
-  /** Acknowledged; `end` is the offset after its last record. `lapsed`: the lease did not hold any more. */
+  /**
+   * Acknowledged; `end` is the offset after its last record, −1 where the broker does not say (acks=0: something sent
+   * behind it on the same connection was answered). `lapsed`: the lease did not hold any more.
+   */
   | { type: 'answered'; id: string; end: number; lapsed: boolean }
   /** Refused by the broker, or its connection was lost before the answer: it may be in the log, and may come back. */
   | { type: 'failed'; id: string }
@@ -183,8 +186,11 @@ function land(turn: Turn, id: string): void {
 function isAboveSeal(turn: Turn, age: number, partition: number, end: number): boolean {
   const layouts = turn.state.view?.topic.layouts ?? []
   return layouts.some((layout) => {
-    const boundary = layout.seal?.boundaries[partition]
-    return layout.gates === 'seal' && layout.epoch > age && boundary !== undefined && end > boundary
+    const { seal } = layout
+    const boundary = seal?.boundaries[partition]
+    if (seal === undefined || boundary === undefined || layout.gates !== 'seal' || layout.epoch <= age) return false
+    // Where its end is not known: a seal that rests on this proxy's vote was decided after it was answered.
+    return end < 0 ? seal.forced || seal.gaveUp.includes(turn.state.proxy) : end > boundary
   })
 }
 
@@ -207,6 +213,7 @@ function advance(turn: Turn): void {
   takePart(turn, view)
   countAbove(turn)
   for (const instance of takenOver(turn, view)) note(turn, instance, { type: 'takenOver' })
+  reportSplit(turn, view)
   grant(turn, view)
   releaseHeld(turn)
   vote(turn, view)

@@ -54,9 +54,8 @@ function castVote(turn: Turn, view: View, layout: Layout): void {
     : Math.max(ballots[epoch] ?? 0, layout.withdrawn[proxy] ?? 0) + 1
   if (hasPendingWithdrawal(turn, layout)) return
   turn.state.ballots = { ...ballots, [epoch]: ballot }
-  const instances = [...ledgers.values()]
-    .filter((ledger) => ledger.wrote || ledger.isWriter)
-    .map((ledger) => ledger.instance)
+  const here = [...ledgers.values()].filter((ledger) => ledger.goneSinceMs === undefined)
+  const instances = here.filter((ledger) => ledger.wrote || ledger.isWriter).map((ledger) => ledger.instance)
   const { topicId } = view.topic
   const record = { kind: 'vote', proxy, topicId, epoch, ballot, instances, ends: oldEnds(view, layout, ends) } as const
   appendOnce(turn, `vote ${epoch} ${ballot}`, record)
@@ -75,14 +74,35 @@ function oldEnds(view: View, layout: Layout, ends: Readonly<Record<number, numbe
   return Object.fromEntries(Object.entries(ends).filter(([partition]) => Number(partition) < widest))
 }
 
-/** Notes instances that left here and that another proxy has voted for since. */
+/** Instances that left here and that another proxy has voted for since. */
 export function takenOver(turn: Turn, view: View): string[] {
-  const seen = new Set(
-    unsealed(view).flatMap((layout) =>
-      Object.entries(layout.votes).flatMap(([proxy, v]) => (proxy === turn.state.proxy ? [] : v.instances)),
-    ),
-  )
+  const elsewhere = new Set(unsealed(view).flatMap((layout) => namedByOthers(turn, layout)))
   return [...turn.state.ledgers.values()]
-    .filter((l) => l.goneSinceMs !== undefined && l.takenOverMs === undefined && seen.has(l.instance))
+    .filter((l) => l.goneSinceMs !== undefined && l.takenOverMs === undefined && elsewhere.has(l.instance))
     .map((l) => l.instance)
+}
+
+/**
+ * An instance that writes here, and did so without a break since before the change, and that another proxy names in its
+ * vote, is at both: neither knows all its batches. Its order is counted, and later changes use the seal where they can.
+ */
+export function reportSplit(turn: Turn, view: View): void {
+  const { state } = turn
+  for (const layout of unsealed(view)) {
+    for (const instance of namedByOthers(turn, layout)) {
+      const ledger = state.ledgers.get(instance)
+      const isHere = ledger !== undefined && ledger.connections > 0 && ledger.connectedMs < layout.openedAtMs
+      if (!isHere || !ledger.wrote || state.split.has(instance)) continue
+      state.split = new Set(state.split).add(instance)
+      turn.effects.push({ type: 'count', reason: 'at two proxies', instance })
+      const { topicId } = view.topic
+      if (view.topic.split === undefined) {
+        appendOnce(turn, 'split', { kind: 'split', proxy: state.proxy, topicId, instance })
+      }
+    }
+  }
+}
+
+function namedByOthers(turn: Turn, layout: Layout): string[] {
+  return Object.entries(layout.votes).flatMap(([proxy, { instances }]) => (proxy === turn.state.proxy ? [] : instances))
 }

@@ -8,18 +8,19 @@ import { type Mutation, mutations, themeOf } from '../../model/mutations.ts'
 import { runSeed } from '../../model/run.ts'
 
 const foundBy: Record<Mutation, number> = {
-  'gate-on-position': 5,
-  'no-seal': 14,
-  'owed-forgotten': 16,
-  'leaving-is-clean': 17,
-  unchained: 2,
-  'boundary-early': 26,
-  'cut-without-waiting': 38,
-  'cut-in-force-early': 17,
-  'lease-not-checked-again': 6,
-  'lease-without-heartbeat': 16,
-  'one-key': 22,
-  'no-cuts': 12,
+  'gate-on-position': 4,
+  'no-seal': 11,
+  'owed-forgotten': 45,
+  'leaving-is-clean': 288,
+  unchained: 23,
+  'boundary-early': 4,
+  'cut-without-waiting': 145,
+  'cut-in-force-early': 116,
+  'lease-not-checked-again': 29,
+  'lease-without-heartbeat': 11,
+  'one-key': 1,
+  'no-cuts': 10,
+  'cuts-forgotten-early': 64,
 }
 
 function search(mutation: Mutation): { seed: number; text: string } | undefined {
