@@ -100,6 +100,7 @@ export class Layouts {
       cluster: this.cluster,
       control: this.feature.control,
       rules: config.topics,
+      meet: ({ name, topicId, partitions }) => void this.feature.topics.meet(name, topicId, partitions.length),
       guards: { guardOf: (topicId) => this.feature.guards.of(topicId)?.facts },
       gates: this.gates,
     })

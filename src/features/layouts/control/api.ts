@@ -1,5 +1,5 @@
 /** Layouts and gates for the admin port: what people ask, answered or refused with what to do. */
-import type { Cluster } from '../../../cluster/cluster.ts'
+import type { Cluster, TopicDescription } from '../../../cluster/cluster.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
@@ -43,6 +43,8 @@ export interface LayoutApiDeps {
   readonly rules: readonly TopicRule[]
   readonly guards: GuardSource
   readonly gates: GateSource
+  /** Takes up a topic with a rule that was not met yet. */
+  meet(topic: TopicDescription): void
 }
 
 interface Failure {
@@ -67,6 +69,10 @@ const statusOf: Readonly<Record<RefusalCode, number>> = {
   HG_TOPIC_NO_RULE: 404,
   HG_STATE_UNAVAILABLE: 503,
 }
+
+/** How long a topic that nobody has used through this proxy yet is waited for. */
+const MEET_MS = 3000
+const MEET_STEP_MS = 50
 
 interface Asked {
   readonly to: number
@@ -159,9 +165,21 @@ export class LayoutApi {
     this.deps.control.wake()
   }
 
+  /** A topic that has just been met, as soon as the log knows it. */
+  private async met(name: string): Promise<TopicCoordinator | undefined> {
+    const { runtime, control } = this.deps
+    for (let waited = 0; waited < MEET_MS; waited += MEET_STEP_MS) {
+      const found = control.find(name)
+      if (found?.topic.view() !== undefined) return found
+      await new Promise<void>((resolve) => void runtime.timer(MEET_STEP_MS, resolve))
+    }
+    return control.find(name)
+  }
+
   private async find(name: string): Promise<TopicCoordinator | Failure> {
     const known = this.deps.control.find(name)
-    if (known !== undefined) return known
+    const isNew = known !== undefined && known.topic.view() === undefined && this.deps.state.mayAct()
+    if (known !== undefined) return isNew ? ((await this.met(name)) ?? known) : known
     const described = await this.deps.cluster.describeTopics([name]).catch((error: Error) => error)
     if (described instanceof Error) {
       const fix = 'see that the brokers are up, and ask again'
@@ -172,12 +190,17 @@ export class LayoutApi {
         fix,
       )
     }
-    if (described.length === 0) {
+    const [topic] = described
+    if (topic === undefined) {
       const fix = 'headgate topics list shows the topics that have layouts'
       return failure(404, 'HG_TOPIC_UNKNOWN', `there is no topic ${name}`, fix)
     }
-    if (this.deps.rules.some(({ topic }) => topic.test(name)) && !name.startsWith('__'))
+    if (this.deps.rules.some((rule) => rule.topic.test(name)) && !name.startsWith('__')) {
+      this.deps.meet(topic)
+      const met = await this.met(name)
+      if (met !== undefined) return met
       return failure(503, 'HG_STATE_UNAVAILABLE', `topic ${name} has just been met`, 'ask again in a second')
+    }
     const fix = `add topics: {${JSON.stringify(name)}: {layouts: {}}} to the configuration of every proxy`
     return failure(404, 'HG_TOPIC_NO_RULE', `topic ${name} has no layouts in the configuration`, fix)
   }

@@ -151,16 +151,16 @@ export class TopicCoordinator {
     return this.exists
   }
 
-  /** The cluster has so many partitions. The leader takes up what was created behind its back. */
+  /** The cluster has so many partitions. Whoever sees it first takes up what was created behind Headgate's back. */
   noticed(count: number): void {
     this.exists = count
     const { state, log } = this.deps
     const topic = this.topic.view()?.topic
-    if (topic === undefined || this.wish !== undefined || !state.isLeader()) return
+    if (topic === undefined || this.wish !== undefined || !state.mayAct()) return
     if (topic.proposal !== undefined || count <= knownCount(topic)) return
     const plan = makePlan(topic, this.topic.rule.order, 'external', count)
     if (plan.gates === 'cuts' && unsealed({ topic } as View).some((layout) => layout.gates === 'seal')) return
-    log.warn({ topic: topic.name, from: plan.from, to: count }, 'partitions were created behind Headgate’s back')
+    log.info({ topic: topic.name, from: plan.from, to: count }, 'partitions were created behind Headgate’s back')
     void this.begin(plan, undefined)
   }
 
@@ -343,7 +343,7 @@ export class TopicCoordinator {
     const what = { topic: this.topic.name, change, from, to }
     if (outcome.kind === 'opened') this.deps.log.info({ ...what, epoch: outcome.epoch }, 'the layout has changed')
     else if (outcome.kind === 'aborted') this.deps.log.warn(what, `the change was aborted: ${outcome.reason}`)
-    else this.deps.log.warn(what, `the change was refused: ${outcome.message}`)
+    else this.deps.log[change === 'external' ? 'debug' : 'warn'](what, `the change was refused: ${outcome.message}`)
   }
 }
 

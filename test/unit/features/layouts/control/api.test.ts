@@ -13,6 +13,7 @@ function apiOf(fleet: Fleet, index = 0, facts?: GuardFacts): LayoutApi {
     cluster: fleet.cluster,
     control,
     rules: [fleet.rule],
+    meet: () => undefined,
     guards: { guardOf: () => facts },
     gates: {
       gatesOf: () => [{ topic: 'orders', partition: 3, from: 0, seal: 1, sinceMs: 0 }],
