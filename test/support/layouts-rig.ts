@@ -196,6 +196,18 @@ export class Client {
     return topic === undefined || topic.errorCode !== 0 ? undefined : topic.partitions.length
   }
 
+  /** As `count`, without waiting: `none` where the topic has an error. */
+  askCount(): { answer(): number | 'none' | undefined } {
+    const sent = this.send(apiKeys.Metadata, 9, { topics: [{ name: TOPIC }] })
+    return {
+      answer: () => {
+        const topic = (sent.answer() as MetadataResponse | undefined)?.topics[0]
+        if (topic === undefined) return undefined
+        return topic.errorCode !== 0 ? 'none' : topic.partitions.length
+      },
+    }
+  }
+
   /** Sends one batch of these keys, all in `partition`; values are `key:value`. */
   produce(partition: number, keys: readonly string[], value: string, more: ProduceMore = {}): SentBatch {
     const { acks = -1, transactionalId = null, producerId = -1, sequence = -1, version = 9 } = more

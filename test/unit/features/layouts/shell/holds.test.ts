@@ -199,3 +199,31 @@ test('layouts: acks=0 under a change: forwarded, its end read behind it, and the
   assert.equal(rig.guard().state.flying.size, 0)
   await rig.stop()
 })
+
+test('layouts: late: refuse fails late batches after the seal for good, but not where that breaks the producer', async () => {
+  const rig = await LayoutsRig.start({ rule: { late: 'refuse', sealAfter: '2s' } })
+  const client = await rig.client(0, 'p')
+  await client.count()
+  await teach(rig, client, 3)
+  await rig.settled(rig.expand(6))
+  const moved = keysIn([
+    [3, 1],
+    [6, 4],
+  ])
+  // It never asks for Metadata, and is not idle for a second: nothing but time seals the change.
+  let isSealed = false
+  for (let i = 0; !isSealed && i < 40; i++) {
+    const [a, b] = [client.produce(1, moved, `a${i}`), client.produce(1, moved, `b${i}`)]
+    await code(rig, a)
+    await code(rig, b)
+    await rig.pause(100)
+    isSealed = rig.topic()?.layouts[1]?.seal !== undefined
+  }
+  assert.equal(rig.topic()?.layouts[1]?.seal?.forced, true)
+  assert.equal(await code(rig, client.produce(1, moved, 'late')), 37)
+  // Idempotent, and it does not say its name: it may be aiokafka, which would never recover.
+  assert.equal(await code(rig, client.produce(1, moved, 'fragile', { producerId: 9, sequence: 0 })), 0)
+  assert.equal(rig.values(1).includes(`${moved[0]}:late`), false)
+  assert.equal(rig.guard().facts.counted['late after the seal'], 2)
+  await rig.stop()
+})
