@@ -18,6 +18,8 @@ export interface GuardContext {
   readonly refused: Counters
   readonly pushed: Counters
   timesOf(rule: TopicRule): LayoutTimes
+  /** As the state says, or said in this millisecond: asked for every Produce. */
+  mayAct(): boolean
   /** The state has been away for so long that the rule lets requests pass without it. */
   passesWithoutState(rule: TopicRule): boolean
   /** Somebody needs ticks. */

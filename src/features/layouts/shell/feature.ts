@@ -47,11 +47,15 @@ export class LayoutsFeature {
   private readonly options: LayoutsOptions
   /** Since when the state cannot be used, on the runtime's clock. */
   private lapsedAtMs: number | undefined
+  private actCheckedMs = -Infinity
+  private couldAct = false
   private timer: Timer | undefined
 
   constructor(options: LayoutsOptions) {
     const { state, cluster, runtime, log, meters } = options
     this.options = options
+    // First of all listeners: whoever is told of a change asks afresh.
+    state.onChange(() => this.lapsedForMs())
     this.topics = new Topics(options)
     this.writers = new Writers((connection) => this.nameOf(connection))
     const counted = new Counters(runtime, log, 'records of a key may be out of order')
@@ -65,6 +69,7 @@ export class LayoutsFeature {
       counted,
       refused,
       pushed,
+      mayAct: () => this.mayAct(),
       timesOf: (rule) => this.timesOf(rule),
       passesWithoutState: (rule) => this.passesWithoutState(rule),
       wake: () => this.guards.wake(),
@@ -83,7 +88,6 @@ export class LayoutsFeature {
       instance === undefined ? undefined : this.drained.count(topic, instance)
 
     this.topics.onSeen(({ name, topicId, count }) => this.control.noticed(name, topicId, count))
-    state.onChange(() => this.lapsedForMs())
     meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))
     meters.publish(refused.source('layout_refused_total', 'Batches answered with an error, by reason.'))
     meters.publish(pushed.source('layout_pushes_total', 'Instances made to ask for Metadata, by how.'))
@@ -116,7 +120,19 @@ export class LayoutsFeature {
     return { ...defaultTimes, ...this.options.times, sealAfterMs, goneAfterMs }
   }
 
+  /** A lease is seconds long: an answer of the last millisecond is as good as a fresh one, and cheaper. */
+  private mayAct(): boolean {
+    const { runtime, state } = this.options
+    const now = runtime.now()
+    if (now >= this.actCheckedMs + 1 || now < this.actCheckedMs) {
+      this.actCheckedMs = now
+      this.couldAct = state.mayAct()
+    }
+    return this.couldAct
+  }
+
   private lapsedForMs(): number {
+    this.actCheckedMs = -Infinity
     const { runtime, state } = this.options
     if (state.mayAct()) this.lapsedAtMs = undefined
     else this.lapsedAtMs ??= runtime.now()

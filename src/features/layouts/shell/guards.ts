@@ -25,6 +25,8 @@ interface Sight {
   readonly name: Buffer
   readonly guard: TopicGuard | undefined
   isNoted: boolean
+  /** The partitioner is known: nothing has to be opened to learn it. */
+  isLearned: boolean
 }
 
 /** What is kept per connection. */
@@ -92,7 +94,10 @@ export class Guards implements ProducePolicy {
       sight.isNoted = true
       this.noteWrite(use.writer, lane, guard)
     }
-    return guard.mustSee(use.writer.name) || guard.learning.wants(use.writer.name)
+    const { name } = use.writer
+    if (guard.mustSee(name)) return true
+    if (!sight.isLearned) sight.isLearned = !guard.learning.wants(name)
+    return !sight.isLearned
   }
 
   private mayWriteAll(use: Use, lane: ProduceLane): boolean {
@@ -118,15 +123,14 @@ export class Guards implements ProducePolicy {
 
   /** undefined: a topic with a rule that is not known yet, so it must be waited for. */
   private sight(use: Use, bytes: Buffer, start: number, end: number, version: number): Sight | undefined {
-    for (const sight of use.sights)
-      if (sight.name.length === end - start && sight.name.compare(bytes, start, end) === 0) return sight
+    for (const sight of use.sights) if (isSame(sight.name, bytes, start, end)) return sight
     const name = version >= IDS_FROM ? '' : bytes.toString('utf8', start, end)
     const id = version >= IDS_FROM ? bytes.toString('base64url', start, end) : ''
     const topic = this.topics.find(name, id)
     if (topic === undefined && this.isUnmet(name)) return undefined
     if (topic === undefined && name === '') this.topics.meetId()
     const guard = topic === undefined ? undefined : this.byTopic.get(topic.topicId)
-    const sight: Sight = { name: Buffer.from(bytes.subarray(start, end)), guard, isNoted: false }
+    const sight: Sight = { name: Buffer.from(bytes.subarray(start, end)), guard, isNoted: false, isLearned: false }
     if (use.sights.length >= SIGHTS_MAX) use.sights.shift()
     use.sights.push(sight)
     return sight
@@ -349,3 +353,10 @@ export class Guards implements ProducePolicy {
 /** How long a batch of a topic that cannot be found waits. */
 const UNMET_MS = 9000
 const noPushes: ReadonlySet<TopicGuard> = new Set()
+
+/** Whether `bytes[start, end)` are these; names are short, so a loop beats a native call. */
+function isSame(name: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  if (name.length !== end - start) return false
+  for (let i = 0; i < name.length; i++) if (name[i] !== bytes[start + i]) return false
+  return true
+}

@@ -78,12 +78,12 @@ export class TopicGuard {
   }
 
   get mayAct(): boolean {
-    return this.state.view !== undefined && this.context.state.mayAct()
+    return this.state.view !== undefined && this.context.mayAct()
   }
 
   /** A change is not settled: batches of an older layout may come. */
   get isAlert(): boolean {
-    return this.context.runtime.wallNow() < this.alertUntilMs
+    return this.alertUntilMs !== -Infinity && this.context.runtime.wallNow() < this.alertUntilMs
   }
 
   /** A change is proposed or not sealed: votes, cuts and leaders have to be looked after. */
