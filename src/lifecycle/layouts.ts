@@ -31,6 +31,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Meters } from '../telemetry/meter.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
+const HOUR_MS = 3_600_000
 
 /** What stands in for the real state and cluster: for tests and the simulation. */
 export interface LayoutsStandIn {
@@ -71,7 +72,8 @@ export class Layouts {
       const host = formatHostPort(config.admin.bind)
       const sessionMs = standIn?.sessionMs
       const bound = sessionMs === undefined ? {} : { sessionMs }
-      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, ...bound })
+      const rememberMs = rememberedFor(config)
+      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, rememberMs, ...bound })
       for (const source of stateMetrics(this.shell)) meters.publish(source)
     }
     this.state = standIn?.state ?? theOne(this.shell)
@@ -131,6 +133,11 @@ export class Layouts {
 function clusterClient(config: Config, { runtime, pool, brokers }: LayoutsDeps): ClusterClient {
   const { dialTimeoutMs } = config.upstream
   return new ClusterClient({ runtime, pool, brokers, dialTimeoutMs, requestTimeoutMs: REQUEST_TIMEOUT_MS })
+}
+
+/** How long expelled proxies are remembered: twice as long as any topic waits for one, and an hour at least. */
+function rememberedFor({ topics }: Config): number {
+  return Math.max(HOUR_MS, ...topics.map(({ goneAfterMs }) => 2 * goneAfterMs))
 }
 
 function theOne<T>(made: T | undefined): T {

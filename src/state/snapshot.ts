@@ -3,11 +3,18 @@
  * writes either (it then knows that it missed nothing), and tombstones go out only for what a snapshot *read back*
  * from the log replaces: `LogState` knows no other.
  */
-import { forgetExpelled } from './fleet.ts'
+import { type FleetState, forgetExpelled } from './fleet.ts'
 import type { LogState } from './log-reducer.ts'
 import type { ProxyId, SnapshotRecord } from './record.ts'
 
-/** Snapshots for every scope whose tail has grown to `tailLength` entries. `forgetBeforeMs`: see forgetExpelled. */
+/** As many expelled proxies are kept before topics at rest get a snapshot only to be rid of them. */
+const expelledMax = 64
+
+/**
+ * Snapshots for every scope whose tail has grown to `tailLength` entries. Proxies that were expelled before
+ * `forgetBeforeMs` are forgotten, once no tail goes back to when they lived: replayed without them, what they wrote
+ * would be void. A topic at rest would keep them for ever, so many of them are a reason for a snapshot of it, too.
+ */
 export function dueSnapshots(
   log: LogState,
   proxy: ProxyId,
@@ -16,15 +23,28 @@ export function dueSnapshots(
 ): SnapshotRecord[] {
   const below = log.position
   const due: SnapshotRecord[] = []
+  const oldest = Object.values(log.topics).reduce(
+    (first, book) => Math.min(first, book.tail[0]?.offset ?? first),
+    below,
+  )
   if (log.fleet.tail.length >= tailLength) {
-    const oldest = Math.min(below, ...Object.values(log.topics).map((book) => book.below))
     due.push({ kind: 'fleet-snapshot', proxy, below, state: forgetExpelled(log.fleet.state, oldest, forgetBeforeMs) })
   }
+  const old = forgettable(log.fleet.state, forgetBeforeMs)
+  const lastOf = old.length < expelledMax ? -1 : Math.max(...old)
   for (const [topicId, book] of Object.entries(log.topics)) {
-    if (book.state === undefined || book.tail.length < tailLength) continue
+    const isInTheWay = (book.tail[0]?.offset ?? Infinity) <= lastOf
+    if (book.state === undefined || (book.tail.length < tailLength && !isInTheWay)) continue
     due.push({ kind: 'topic-snapshot', proxy, topicId, below, state: book.state })
   }
   return due
+}
+
+/** Where proxies were expelled that nobody waits for any more. */
+function forgettable(fleet: FleetState, beforeMs: number): number[] {
+  return Object.values(fleet.members)
+    .filter(({ expelledAtMs }) => (expelledAtMs ?? Infinity) < beforeMs)
+    .map(({ expelledAt }) => expelledAt ?? 0)
 }
 
 /** Keys that may be erased now: records below an adopted snapshot, and snapshots older than it. */

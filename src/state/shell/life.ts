@@ -41,6 +41,7 @@ export class Life {
   #lease: LeaseState
   #membership: MembershipState
   #appended = 0
+  #wasMember = false
   #isOver = false
 
   constructor(options: LifeOptions) {
@@ -91,6 +92,9 @@ export class Life {
     const member = fleetOf(log).members[this.proxy]
     this.#lease = reduceLease(this.#lease, { type: 'read', sent })
     const isMember = member !== undefined && member.expelledAt === undefined
+    // asleep for so long that even its expulsion was forgotten: an id lives once
+    if (this.#wasMember && member === undefined) return this.#options.onExpelled()
+    this.#wasMember ||= isMember
     this.#lease = reduceLease(this.#lease, { type: 'member', member: isMember })
     this.#tell({ type: 'fleet', fleet: fleetOf(log) })
     if (this.isLeader()) this.#options.tidier.tidy(log, this)

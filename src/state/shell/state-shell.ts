@@ -41,13 +41,15 @@ export interface StateShellOptions {
   readonly group?: string
   /** Entries of a topic after which it gets a snapshot. Default 32. */
   readonly tailLength?: number
+  /** How long an expelled proxy is remembered at least: longer than any topic waits for one. Default 1 h. */
+  readonly rememberMs?: number
 }
 
 const defaultSessionMs = 10_000
 /** How long the broker holds a read at the log's end. */
 const readWaitMs = 500
 const defaultTailLength = 32
-const rememberMs = 3_600_000
+const defaultRememberMs = 3_600_000
 const tidyMs = 2000
 const retryMs = 1000
 const idDigits = 8
@@ -72,7 +74,7 @@ export class StateShell implements State {
 
   constructor(options: StateShellOptions) {
     const { runtime, cluster, log, topic = stateTopic, sessionMs = defaultSessionMs } = options
-    const { tailLength = defaultTailLength } = options
+    const { tailLength = defaultTailLength, rememberMs = defaultRememberMs } = options
     this.#options = options
     this.#sessionMs = sessionMs
     this.#problems = new Problems(log)
