@@ -52,6 +52,7 @@ export const suites: readonly Suite[] = [
   { name: 'broker model against Kafka', command: nodeTest('integration/model'), seconds: 30, kafka: true },
   { name: 'state log and fleet', command: nodeTest('integration/state'), seconds: 35, kafka: true },
   { name: 'changes of layouts', command: nodeTest('integration/layouts'), seconds: 40, kafka: true },
+  { name: 'gates of consumer groups', command: nodeTest('integration/gates'), seconds: 25, kafka: true },
   { name: 'hostile clients and upstreams', command: nodeTest('integration/hostile'), seconds: 70 },
   { name: 'brokers that come and go, draining', command: nodeTest('integration/addresses'), seconds: 25 },
   { name: 'client instances', command: nodeTest('integration/instances'), seconds: 15 },

@@ -405,14 +405,14 @@ export class Gated {
     return { topics: written }
   }
 
-  private offsets({ groupId, topics }: OffsetFetchRequest): object {
+  private offsets({ groupId, topics, requireStable }: OffsetFetchRequest): object {
     const rows = (topics ?? []).map(({ name, partitionIndexes }) => ({
       name,
       partitions: partitionIndexes.map((partitionIndex) => ({
         partitionIndex,
         committedOffset: this.cluster.commits.get(groupId)?.get(partitionIndex) ?? -1,
         metadata: '',
-        errorCode: this.pending.has(partitionIndex) ? 88 : 0,
+        errorCode: requireStable && this.pending.has(partitionIndex) ? 88 : 0,
       })),
     }))
     return { topics: rows }
