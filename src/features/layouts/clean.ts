@@ -70,12 +70,14 @@ export type LedgerEvent =
   | { type: 'resumed'; reason: string }
   | { type: 'shown'; epoch: number }
   | { type: 'writer'; wrote: boolean }
-  | { type: 'arrived'; mark: string; age: number }
+  | { type: 'arrived'; mark: string; others?: ReadonlySet<string>; age: number }
   | { type: 'forwarded'; id: string; mark: string; age: number; oldest: number }
   | { type: 'answered'; id: string }
   | { type: 'failed'; id: string }
   | { type: 'refused'; mark: string; age: number; oldest: number }
   | { type: 'takenOver' }
+
+type Arrival = Extract<LedgerEvent, { type: 'arrived' }>
 
 /** Longer than this a batch is not on its way to a healthy broker: its client's queue has grown behind it. */
 const slowMs = 500
@@ -203,11 +205,14 @@ function loseConnection(ledger: Ledger, event: { connection: string; boundMs: nu
   return { ...stop(stopped, { reason: 'gone', untilMs: Infinity }, event.atMs), goneSinceMs: event.atMs }
 }
 
-/** What waits behind a batch that was owed comes next: the quiet begins again with the oldest layout it may be of. */
-function arrive(ledger: Ledger, { mark, age }: { mark: string; age: number }, now: number): Ledger {
-  const returned = ledger.owed.find((other) => other.mark === mark)
-  const owed = ledger.owed.filter((other) => other !== returned)
-  return touch({ ...ledger, wrote: true, owed }, Math.min(age, returned?.oldest ?? age), now)
+/**
+ * What waits behind a batch that was owed comes next: the quiet begins again with the oldest layout it may be of. A client
+ * that places records anew (kafkajs) brings it back inside others.
+ */
+function arrive(ledger: Ledger, { mark, others, age }: Arrival, now: number): Ledger {
+  const returned = ledger.owed.filter((other) => other.mark === mark || others?.has(other.mark) === true)
+  const owed = ledger.owed.filter((other) => !returned.includes(other))
+  return touch({ ...ledger, wrote: true, owed }, Math.min(age, ...returned.map(({ oldest }) => oldest)), now)
 }
 
 function owe(ledger: Ledger, { mark, age, oldest }: Dated, now: number): Ledger {

@@ -14,6 +14,8 @@ export interface Batch {
   readonly partition: number
   /** By which it is recognised when it comes back: producer id, epoch and sequence, or its first record. */
   readonly mark: string
+  /** The marks of its further records, where its client may bring a refused batch back inside other ones. */
+  readonly others?: ReadonlySet<string>
   /** One hash per keyed record; undefined where the partitioner is not known. */
   readonly hashes: readonly number[] | undefined
   /** Of idempotent producers. */

@@ -92,7 +92,8 @@ function handle(turn: Turn, event: GuardEvent): void {
 
 function arrive(turn: Turn, batch: Batch): void {
   const verdict = judge(turn, batch, false)
-  note(turn, batch.instance, { type: 'arrived', mark: batch.mark, age: verdict.age })
+  const others = batch.others === undefined ? {} : { others: batch.others }
+  note(turn, batch.instance, { type: 'arrived', mark: batch.mark, ...others, age: verdict.age })
   const { sequenced, partition } = batch
   if (sequenced !== undefined && isOutOfTurn(turn.state.sequences, partition, sequenced, turn.atMs)) {
     return refuse(turn, batch, 'sequence', verdict)

@@ -25,6 +25,8 @@ export interface ReadBatch {
   readonly hashes: readonly number[] | undefined
   /** By which the batch is recognised when it comes back, however it is cut by then. */
   readonly mark: string
+  /** The marks of its further records, of a producer that sends one request at a time without sequences. */
+  readonly others: ReadonlySet<string> | undefined
   readonly sequenced: Sequenced | undefined
 }
 
@@ -61,14 +63,23 @@ export class Learning {
   /**
    * Learns from a batch and reads what the guard needs of it.
    * @param counts of all layouts by which it may have been placed; empty: none is known, nothing is learned
+   * @param isSerial it never had two requests in flight: nothing overtakes a batch that it sends again
    */
-  read(instance: string, software: string, partition: number, records: Buffer, counts: readonly number[]): ReadBatch {
+  read(
+    instance: string,
+    software: string,
+    partition: number,
+    records: Buffer,
+    counts: readonly number[],
+    isSerial = false,
+  ): ReadBatch {
     const pupil = this.pupils.get(instance) ?? { learned: startLearning(this.setting, software), batches: 0 }
     this.pupils.set(instance, pupil)
     pupil.batches++
     const sequenced = sequenceOf(records)
     const hashes: number[] = []
     let mark = sequenced === undefined ? '' : markOf(sequenced, partition)
+    const others = isSerial && sequenced === undefined ? new Set<string>() : undefined
     let isReadable = true
     try {
       // First learn from all of it, so that its own records are judged by what they teach.
@@ -80,7 +91,10 @@ export class Learning {
       const name = partitionerOf(pupil.learned)
       isReadable = name !== undefined
       this.eachRecord(records, (record) => {
-        if (mark === '') mark = firstMark(record, records)
+        if (others !== undefined) {
+          if (mark === '') mark = recordMark(record)
+          else others.add(recordMark(record))
+        } else if (mark === '') mark = firstMark(record, records)
         const { bytes, keyStart: start, keyEnd: end } = record
         // librdkafka's default puts an empty key anywhere: it says nothing.
         if (name !== undefined && start >= 0 && !(name === 'crc32' && start === end))
@@ -90,7 +104,7 @@ export class Learning {
       if (!(error instanceof RecordsError)) throw error
       isReadable = false
     }
-    return { hashes: isReadable ? hashes : undefined, mark: mark === '' ? `${partition}/?` : mark, sequenced }
+    return { hashes: isReadable ? hashes : undefined, mark: mark === '' ? `${partition}/?` : mark, others, sequenced }
   }
 
   private isLearning({ learned }: Pupil): boolean {
@@ -129,9 +143,14 @@ function markOf({ producerId, producerEpoch, sequence }: Sequenced, partition: n
 }
 
 /** librdkafka (not idempotent) and sarama cut batches anew when they send again: the first record is what stays. */
-function firstMark({ bytes, keyStart, keyEnd, valueStart, valueEnd }: RecordView, records: Buffer): string {
+function firstMark(record: RecordView, records: Buffer): string {
   const time = records.length < 35 || magicOf(records, 0) < 2 ? 0 : fnv(records, 27, 35)
-  return `${keyStart < 0 ? 'null' : fnv(bytes, keyStart, keyEnd)}/${fnv(bytes, valueStart, valueEnd)}/${time}`
+  return `${recordMark(record)}/${time}`
+}
+
+/** kafkajs stamps records anew each time it sends them, and places them anew: key and value are all that stays. */
+function recordMark({ bytes, keyStart, keyEnd, valueStart, valueEnd }: RecordView): string {
+  return `${keyStart < 0 ? 'null' : fnv(bytes, keyStart, keyEnd)}/${fnv(bytes, valueStart, valueEnd)}`
 }
 
 function fnv(bytes: Buffer, start: number, end: number): number {

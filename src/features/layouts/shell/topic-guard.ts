@@ -124,16 +124,19 @@ export class TopicGuard {
   ): { ended(outcome: BatchOutcome): void; lost(): void } | undefined {
     this.feed()
     const { name, software } = writer
-    const read = this.learning.read(name, software, request.partition, request.records, this.counts())
-    if (!this.mustSee(name)) return undefined
     const { lane, acks, partition } = request
-    const { hashes, mark, sequenced } = read
+    const isSeen = this.mustSee(name)
+    const isSerial = isSeen && lane.mostInFlight <= 1
+    const read = this.learning.read(name, software, partition, request.records, this.counts(), isSerial)
+    if (!isSeen) return undefined
+    const { hashes, mark, others, sequenced } = read
     const id = `${this.ids++}`
     const batch: Batch = {
       id,
       instance: name,
       partition,
       mark,
+      ...(others === undefined ? {} : { others }),
       hashes,
       ...(sequenced === undefined ? {} : { sequenced }),
       hasRoom: acks === 0 || (lane.mostInFlight > 1 && lane.inFlight < MOST_IN_FLIGHT),

@@ -26,6 +26,16 @@ void test('clean three seconds after it was shown the new count, if nothing late
   assert.equal(isClean(fresh, 1, 4000, times), true)
 })
 
+void test('a refused batch comes back inside others of a client that places its records anew', () => {
+  const refused = { type: 'refused', mark: 'm', age: 0, oldest: 0, atMs: 1500 } as const
+  const ledger = after(connected, wrote, shown, refused)
+  const other = reduceLedger(ledger, { type: 'arrived', mark: 'x', others: new Set(['y']), age: 1, atMs: 2000 })
+  assert.equal(isClean(other, 1, 8000, times), false)
+  const back = reduceLedger(other, { type: 'arrived', mark: 'x', others: new Set(['m', 'y']), age: 1, atMs: 2000 })
+  assert.equal(isClean(back, 1, 4999, times), false)
+  assert.equal(isClean(back, 1, 5000, times), true)
+})
+
 void test('never shown: never clean; never wrote: nothing to wait for', () => {
   assert.equal(isClean(after(connected, wrote), 1, 1e6, times), false)
   assert.equal(isClean(after(connected), 1, 0, times), true)

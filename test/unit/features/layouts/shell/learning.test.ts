@@ -76,3 +76,16 @@ test('learning: what cannot be read is judged by the count last served', () => {
   assert.equal(new Learning('murmur2-mask').read('i', '', 0, broken, [3]).hashes, undefined)
   assert.equal(new Learning('murmur2-mask').read('i', '', 0, broken.subarray(0, 40), [3]).hashes, undefined)
 })
+
+test('learning: of a producer with one request at a time each record is recognised, whenever it is stamped', () => {
+  const learning = new Learning('auto')
+  const read = (records: Buffer) => learning.read('i', '', 1, records, [3], true)
+  const stamped = (timestamp: number, ...keys: string[]) =>
+    buildBatch({ records: keys.map((key) => ({ key: Buffer.from(key), value: Buffer.from('v'), timestamp })) })
+  const { mark } = read(stamped(1, 'b', 'c'))
+  const back = read(stamped(2, 'a', 'b'))
+  assert.notEqual(back.mark, mark)
+  assert.equal(back.others?.has(mark), true)
+  assert.equal(read(batch(['a', 'b'], { producerId: 7, producerEpoch: 1, baseSequence: 4 })).others, undefined)
+  assert.equal(learning.read('i', '', 1, batch(['a', 'b']), [3]).others, undefined)
+})
