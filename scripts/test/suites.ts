@@ -72,6 +72,12 @@ export const suites: readonly Suite[] = [
   },
   { name: 'control: order lost without Headgate', command: nodeTest('integration/control'), seconds: 20, kafka: true },
   {
+    name: 'topics that change their partition count',
+    command: nodeTest('integration/layouts'),
+    seconds: 300,
+    fullEnv: { TEST_FULL: '1' },
+  },
+  {
     name: 'applications, proxy and broker die',
     command: nodeTest('integration/faults'),
     seconds: 50,

@@ -4,6 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { keep } from '../../scripts/kafka/keeper.ts'
 import type { Program } from '../../scripts/setup/toolchain.ts'
 
@@ -194,5 +195,18 @@ export class ClientProgram {
     const event = JSON.parse(line) as ClientEvent
     this.#runs.get(event.id)?.push(event)
     for (const run of this.#runs.values()) run.wake()
+  }
+}
+
+/** Polls what several programs saw, until `done`: a look at all events per event would cost more than the records. */
+export async function watching(runs: readonly Run[], what: string, done: () => boolean): Promise<void> {
+  const deadline = Date.now() + deadlineMs
+  while (!done()) {
+    const ended = runs.find((run) => run.events.at(-1)?.event === 'end')
+    if (ended !== undefined || Date.now() > deadline) {
+      const reason = ended === undefined ? `not within ${deadlineMs} ms` : `${ended.id} ended`
+      throw new Error(`no ${what}: ${reason}\n${runs.map((run) => run.describe()).join('\n')}`)
+    }
+    await delay(100)
   }
 }

@@ -88,6 +88,7 @@ async function consume(command, emit) {
   const finished = new Promise((resolve) => (command.onStop = resolve))
   const position = new Map()
   let held = []
+  let rebalances = 0
   const commitAll = async () => {
     const offsets = [...position.values()]
     position.clear()
@@ -107,11 +108,13 @@ async function consume(command, emit) {
   const partitions = (assignment) =>
     Object.entries(assignment).flatMap(([topic, list]) => list.map((partition) => [topic, partition]))
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+    rebalances++
     if (held.length > 0) emit('revoked', { member, group, partitions: held })
     held = partitions(payload.memberAssignment)
     emit('assigned', { member, group, partitions: held })
   })
   consumer.on(consumer.events.REBALANCING, () => {
+    rebalances++
     emit('revoked', { member, group, partitions: held })
     held = []
   })
@@ -124,6 +127,8 @@ async function consume(command, emit) {
     autoCommitInterval: 1000,
     eachBatchAutoResolve: false,
     eachBatch: async ({ batch, resolveOffset, heartbeat, isRunning, isStale }) => {
+      // kafkajs rebalances beside it: what is committed after that goes under the new generation, behind what that began with.
+      const before = rebalances
       last.set(`${batch.topic}-${batch.partition}`, [Number(batch.highWatermark), Number(batch.offsetLag())])
       for (const message of batch.messages) {
         if (!isRunning() || isStale() || command.stopped) return
@@ -131,6 +136,7 @@ async function consume(command, emit) {
         const fields = deliveredFields({ topic: batch.topic, partition: batch.partition, ...message, headers })
         emit('delivered', { member, group, ...fields })
         if (workMs > 0) await delay(workMs)
+        if (rebalances !== before) return position.clear()
         const { topic, partition, offset } = fields
         emit('done', { member, group, topic, partition, offset })
         position.set(`${topic}-${partition}`, { topic, partition, offset: offset + 1 })
@@ -139,6 +145,7 @@ async function consume(command, emit) {
         if (++seen === count) return command.onStop((command.stopped = true))
         if (workMs > 0) await heartbeat()
       }
+      if (rebalances !== before) return position.clear()
       if (commit === 'batch') await commitAll()
       await heartbeat()
     },

@@ -117,13 +117,19 @@ async def paced(command, send):
 
 
 class Listener(ConsumerRebalanceListener):
-    def __init__(self, member):
+    """aiokafka rebalances while records are worked on: what is left of them is not this member's any more."""
+
+    def __init__(self, member, commit):
         self.member = member
+        self.commit = commit
+        self.rebalances = 0
 
     def on_partitions_assigned(self, assigned):
         self.member.partitions("assigned", [[one.topic, one.partition] for one in assigned])
 
-    def on_partitions_revoked(self, revoked):
+    async def on_partitions_revoked(self, revoked):
+        self.rebalances += 1
+        await self.commit()
         self.member.partitions("revoked", [[one.topic, one.partition] for one in revoked])
 
 
@@ -150,18 +156,24 @@ async def consume(command, emit):
     )
 
     async def commit_all():
+        if commit not in ("record", "batch"):
+            return
         offsets = member.take()
         if offsets:
             await consumer.commit({TopicPartition(t, p): o for (t, p), o in offsets.items()})
             member.committed(offsets)
 
+    listener = Listener(member, commit_all)
     await consumer.start()
-    consumer.subscribe(command["topics"], listener=Listener(member))
+    consumer.subscribe(command["topics"], listener=listener)
     seen, wanted, work = 0, command.get("count", 0), command.get("workMs", 0) / 1000
     try:
         while not command.get("stopped") and (seen < wanted or wanted == 0):
             polled = await consumer.getmany(timeout_ms=200, max_records=min(500, wanted - seen) if wanted else 500)
+            rebalances = listener.rebalances
             for message in (one for batch in polled.values() for one in batch):
+                if listener.rebalances != rebalances:
+                    break
                 fields = delivered(
                     message.topic,
                     message.partition,
@@ -174,6 +186,8 @@ async def consume(command, emit):
                 member.delivered(fields)
                 if work:
                     await asyncio.sleep(work)
+                if listener.rebalances != rebalances:
+                    break
                 member.done(fields)
                 seen += 1
                 if commit == "record":
@@ -183,8 +197,9 @@ async def consume(command, emit):
             for topic, partition in member.to_tell():
                 place = TopicPartition(topic, partition)
                 member.position(topic, partition, await consumer.position(place), consumer.highwater(place))
-        if commit in ("end", "batch"):
-            await commit_all()
+        if commit == "end":
+            commit = "batch"
+        await commit_all()
     finally:
         held = [[one.topic, one.partition] for one in consumer.assignment()]
         await consumer.stop()

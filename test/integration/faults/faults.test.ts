@@ -4,14 +4,13 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { type KafkaCluster, startKafka } from '../../../scripts/kafka/cluster.ts'
 import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
 import type { Program } from '../../../scripts/setup/toolchain.ts'
 import { check } from '../../checker/checker.ts'
 import type { FaultEvent } from '../../checker/history.ts'
-import { ClientProgram, type Run } from '../client.ts'
+import { ClientProgram, type Run, watching } from '../client.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { historyOf, type Part } from './history.ts'
 
@@ -21,7 +20,6 @@ const consumers: readonly FamilyName[] = ['java', 'kafkajs', 'librdkafka', 'fran
 const partitions = 6
 /** Records that must have passed before the next fault, and after the last. */
 const progress = 300
-const deadlineMs = 60_000
 
 const pairs = producers.flatMap((producer) => consumers.map((consumer) => [producer, consumer] as const))
 const first = seed % pairs.length
@@ -143,19 +141,6 @@ async function passed(count: number, sending: Run, runs: readonly Run[]): Promis
     const delivered = new Set(runs.flatMap((run) => originsOf(run, 'delivered')))
     return wanted.every((origin) => delivered.has(origin))
   })
-}
-
-/** Polls what several programs saw: a look at all events per event would cost more than the records. */
-async function watching(runs: readonly Run[], what: string, done: () => boolean): Promise<void> {
-  const deadline = Date.now() + deadlineMs
-  while (!done()) {
-    const ended = runs.find((run) => run.events.at(-1)?.event === 'end')
-    if (ended !== undefined || Date.now() > deadline) {
-      const reason = ended === undefined ? `not within ${deadlineMs} ms` : `${ended.id} ended`
-      throw new Error(`no ${what}: ${reason}\n${runs.map((run) => run.describe()).join('\n')}`)
-    }
-    await delay(100)
-  }
 }
 
 function originsOf(run: Run, event: 'acknowledged' | 'delivered'): string[] {

@@ -7,7 +7,7 @@ import type { ClientEvent, Run } from '../client.ts'
 export interface Part {
   readonly run: Run
   readonly who:
-    | { producer: string; idempotent: true; ordered: true }
+    | { producer: string; idempotent: boolean; ordered: boolean }
     | { member: string; group: string; isolation: string }
   readonly crashedAt?: number
 }

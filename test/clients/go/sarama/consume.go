@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -15,6 +16,8 @@ type groupHandler struct {
 	command *program.Command
 	member  *program.Member
 	end     context.CancelFunc
+	// Partitions are worked on side by side, and commits told in the order of their answers.
+	committing sync.Mutex
 }
 
 func (h *groupHandler) Setup(session sarama.ConsumerGroupSession) error {
@@ -83,6 +86,8 @@ func (h *groupHandler) deliver(session sarama.ConsumerGroupSession, one *sarama.
 
 // commit sends what is marked. sarama tells no error here; a failed commit comes out of the group's Errors().
 func (h *groupHandler) commit(session sarama.ConsumerGroupSession) {
+	h.committing.Lock()
+	defer h.committing.Unlock()
 	offsets := h.member.Take()
 	if len(offsets) == 0 {
 		return

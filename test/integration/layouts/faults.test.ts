@@ -1,0 +1,95 @@
+/**
+ * A proxy of three dies, is stopped (SIGSTOP) for longer than its session, or is cut off from the cluster, at each step of
+ * a change; and a broker that leads partitions dies in the middle. A quick run has one kind of fault per step, chosen by
+ * the printed seed; `TEST_FULL=1` all kinds at all steps to all three proxies. `TEST_SEED=n` replays a choice.
+ */
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
+import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
+import type { Program } from '../../../scripts/setup/toolchain.ts'
+import type { FaultEvent } from '../../checker/history.ts'
+import { ClientProgram } from '../client.ts'
+import { type Fleet, type FleetMember, startFleet } from './fleet.ts'
+import { assertOrdered, play } from './scenario.ts'
+import { StateWatch } from './state-watch.ts'
+
+const full = process.env['TEST_FULL'] === '1'
+const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1e9))
+const families: readonly FamilyName[] = ['franz-go', 'kafkajs']
+const prepared = new Map(
+  await Promise.all(families.map(async (family) => [family, await prepareFamily(family)] as const)),
+)
+const missing = [...prepared.values()].flatMap((program) => ('install' in program ? [program.install] : []))
+const skip =
+  !canRunKafka() || missing.length > 0 ? `needs: ${missing[0] ?? 'apt-get install openjdk-17-jdk maven'}` : false
+
+/** The record after which the fault happens. */
+const steps = ['proposal', 'preparing', 'open', 'vote', 'sealed'] as const
+const kinds = ['killed', 'stopped', 'cut off'] as const
+/** Longer than a session, so that it is expelled meanwhile. */
+const outMs = 15_000
+
+interface Case {
+  readonly step: (typeof steps)[number]
+  readonly kind: (typeof kinds)[number]
+  readonly victim: number
+}
+
+function cases(): Case[] {
+  const all = steps.flatMap((step) => kinds.flatMap((kind) => [0, 1, 2].map((victim) => ({ step, kind, victim }))))
+  if (full) return all
+  return steps.map((step, i) => ({
+    step,
+    kind: kinds[(seed + i) % kinds.length] ?? 'killed',
+    victim: Math.floor(seed / 3 + i) % 3,
+  }))
+}
+
+async function strike({ proxy, relay }: FleetMember, kind: Case['kind']): Promise<void> {
+  if (kind === 'killed') return proxy.crashAndRestart()
+  if (kind === 'cut off') {
+    relay.cut()
+    await delay(outMs)
+    relay.mend()
+    return
+  }
+  process.kill(proxy.pid, 'SIGSTOP')
+  await delay(outMs)
+  process.kill(proxy.pid, 'SIGCONT')
+}
+
+describe(`proxies fail while a topic grows (TEST_SEED=${seed})`, { skip }, () => {
+  let fleet: Fleet
+  let watch: StateWatch
+  before(async () => {
+    fleet = await startFleet(3, "topics:\n  'faults\\..*': {layouts: {goneAfter: 15s}}\n")
+    watch = await StateWatch.start(fleet.kafka.bootstrap)
+  })
+  after(async () => {
+    await watch?.stop()
+    await fleet?.stop()
+  })
+  for (const [number, { step, kind, victim }] of cases().entries()) {
+    test(`proxy ${victim} is ${kind} after ${step}`, { timeout: 300_000 }, async () => {
+      const topic = `faults.${number}`
+      const faults: FaultEvent[] = []
+      const producer = families[number % 2] ?? 'franz-go'
+      const scenario = { topic, producer, consumer: 'kafkajs', idempotent: true, counts: [3, 6] } as const
+      const outcome = await play(
+        scenario,
+        fleet.way(),
+        (family) => new ClientProgram(family, prepared.get(family) as Program),
+        async ({ asked }) => {
+          asked.catch(() => undefined) // whoever was asked may be the victim: the change goes on without it
+          await watch.recorded(topic, step)
+          const at = Date.now()
+          await strike(fleet.members[victim] as FleetMember, kind)
+          faults.push({ event: 'fault', kind, at, until: Date.now() })
+        },
+      )
+      const history = [...outcome.history, ...faults].sort((a, b) => a.at - b.at)
+      assertOrdered({ ...outcome, history })
+    })
+  }
+})

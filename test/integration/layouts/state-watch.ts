@@ -1,0 +1,54 @@
+/** Reads the state log beside the proxies, so that a test can act at the moment when a record of a kind is in it. */
+import { type Consumer, Kafka, logLevel } from 'kafkajs'
+
+interface Seen {
+  readonly kind: string
+  readonly topicId?: string
+  readonly name?: string
+  readonly proxy: string
+}
+
+export class StateWatch {
+  readonly #consumer: Consumer
+  readonly #seen: Seen[] = []
+  readonly #checks = new Set<() => void>()
+
+  private constructor(consumer: Consumer) {
+    this.#consumer = consumer
+  }
+
+  static async start(bootstrap: string): Promise<StateWatch> {
+    const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING })
+    const consumer = kafka.consumer({ groupId: `watch.${process.pid}`, maxWaitTimeInMs: 50, minBytes: 1 })
+    const watch = new StateWatch(consumer)
+    await consumer.connect()
+    await consumer.subscribe({ topic: '__headgate_state', fromBeginning: true })
+    await consumer.run({
+      autoCommit: false,
+      eachMessage: async ({ message }) => {
+        if (message.value === null) return
+        watch.#seen.push(JSON.parse(message.value.toString()) as Seen)
+        for (const check of [...watch.#checks]) check()
+      },
+    })
+    return watch
+  }
+
+  /** Resolves when a record of the kind is in the log for the topic of this name. */
+  recorded(topic: string, kind: string): Promise<void> {
+    return new Promise((resolve) => {
+      const check = (): void => {
+        const topicId = this.#seen.find((record) => record.kind === 'topic' && record.name === topic)?.topicId
+        if (!this.#seen.some((record) => record.kind === kind && record.topicId === topicId)) return
+        this.#checks.delete(check)
+        resolve()
+      }
+      this.#checks.add(check)
+      check()
+    })
+  }
+
+  stop(): Promise<void> {
+    return this.#consumer.disconnect()
+  }
+}
