@@ -16,6 +16,7 @@ import { startUpstream, upstreamKinds, type UpstreamKind } from './demo/upstream
 
 const usage = `npm run demo -- [options]
 npm run demo -- ranges  two consumers share one partition by static key ranges (docs/key-ranges.md)
+npm run demo -- layouts a topic grows under load, without Headgate and in order through it (docs/layouts.md)
   --upstream HOST:PORT  a Kafka cluster of yours, instead of one started here
   --kafka KIND          start this kind only: java, docker or fake (default: the first that works)
   --once                end after the check instead of waiting for Ctrl-C; exit code 0 if all went well
@@ -47,8 +48,13 @@ function readOptions() {
   }
 }
 
-if (process.argv[2] === 'ranges') {
-  await import('./demo/ranges.ts')
+const shows: Readonly<Record<string, () => Promise<unknown>>> = {
+  ranges: () => import('./demo/ranges.ts'),
+  layouts: () => import('./demo/layouts.ts'),
+}
+const show = shows[process.argv[2] ?? '']
+if (show !== undefined) {
+  await show()
   process.exit()
 }
 
