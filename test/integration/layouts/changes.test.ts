@@ -8,6 +8,7 @@ import { type Admin, Kafka, logLevel } from 'kafkajs'
 import { builtMain } from '../../../scripts/setup/build.ts'
 import { sharedKafka, type SharedKafka } from '../../kafka/shared.ts'
 import { headgate, until } from '../headgate.ts'
+import { Tools } from '../tools/tools.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 
 const prefix = `layouts-${process.pid}`
@@ -190,4 +191,40 @@ test('what makes no sense is refused with what to do, and nothing changes', asyn
   const [a, b] = await Promise.all([post(topic, 'expand', { to: 6 }), post(topic, 'expand', { to: 9 })])
   assert.deepEqual([a.status, b.status].sort(), [200, 409])
   assert.equal((a.status === 409 ? a : b).body.error?.code, 'HG_CHANGE_IN_PROGRESS')
+})
+
+test('kafka-topics.sh expands, and is told why it cannot', async () => {
+  const topic = await create('in-java')
+  const tools = await Tools.start()
+  try {
+    const run = (...args: string[]) =>
+      tools.run('org.apache.kafka.tools.TopicCommand', [
+        '--bootstrap-server',
+        proxies[1].bootstrap,
+        '--topic',
+        topic,
+        ...args,
+      ])
+    const altered = await run('--alter', '--partitions', '6')
+    assert.equal(altered.status, 0, altered.output)
+    assert.match((await run('--describe')).output, /PartitionCount: 6/)
+    assert.equal(await countAt(through, topic), 6)
+    const refused = await run('--alter', '--partitions', '4')
+    assert.equal(refused.status, 1)
+    assert.match(refused.output, /has 6 partitions: 4 would not add any \(ask for more than 6, or shrink the topic\)/)
+    await until(async () => (await describeTopic(topic)).phase === 'settled')
+    const { topics } = await direct.fetchTopicMetadata({ topics: [topic] })
+    const leader = topics[0]?.partitions[0]?.leader ?? 1
+    const assigned = await run(
+      '--alter',
+      '--partitions',
+      '7',
+      '--replica-assignment',
+      Array.from({ length: 7 }, () => leader).join(','),
+    )
+    assert.equal(assigned.status, 0, assigned.output)
+    assert.equal(await countAt(through, topic), 7)
+  } finally {
+    tools.close()
+  }
 })
