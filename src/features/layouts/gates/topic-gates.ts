@@ -209,11 +209,6 @@ export class TopicGates {
   }
 }
 
-/** The limits where nothing is known of who reads: every gate is shut. */
-export function strictLimits(state: TopicState): readonly number[] {
-  return gatesOf(state, (_q, end) => end <= 0).limits
-}
-
 /** Whether a partition belongs to no layout that was ever opened: a change is being prepared, or was given up. */
 export function isHidden(state: TopicState, partition: number): boolean {
   return partition >= widestCount(state)

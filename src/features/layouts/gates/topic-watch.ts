@@ -8,14 +8,21 @@ import { type TopicState, widestCount } from '../../../state/topic-state.ts'
 import { gatesOf } from '../gate.ts'
 import type { LayoutTopic, LayoutTopics } from '../topic-rule.ts'
 import type { Parents } from './parents.ts'
-import { strictLimits } from './topic-gates.ts'
 
 /** How long a topic that was found at rest is believed to be, unless the state changes: topics come and go. */
 const LOOK_MS = 250
 
+/** Deleted topics that are remembered before they are looked for. */
+const SEEN_SLACK = 100
+
 interface Seen {
   readonly state: TopicState
+  /** The limits where nothing is known of who reads: every gate is shut. */
   readonly strict: readonly number[]
+  /** Something waits for a seal. */
+  readonly isSealing: boolean
+  /** How far somebody may be waited for, by partition. */
+  readonly ends: ReadonlyMap<number, number>
 }
 
 /** Whether there are, or are about to be, partitions that nobody may read yet. */
@@ -64,9 +71,17 @@ export class TopicWatch {
     const now = this.runtime.now()
     if (!isBlind && now - this.lookedAtMs >= LOOK_MS) {
       this.lookedAtMs = now
-      this.restless = [...this.topics.all()].filter((topic) => this.isRestless(topic))
+      const all = [...this.topics.all()]
+      this.restless = all.filter((topic) => this.isRestless(topic))
+      if (this.seen.size > 2 * all.length + SEEN_SLACK) this.forget(all)
     }
     return { isBlind, restless: this.restless }
+  }
+
+  /** Topics that are no more. */
+  private forget(all: readonly LayoutTopic[]): void {
+    const ids = new Set(all.map(({ topicId }) => topicId))
+    for (const topicId of [...this.seen.keys()]) if (!ids.has(topicId)) this.seen.delete(topicId)
   }
 
   /** The state has changed. */
@@ -77,23 +92,23 @@ export class TopicWatch {
   private isRestless(topic: LayoutTopic): boolean {
     const state = this.stateOf(topic)
     if (state === undefined || hasHidden(topic, state)) return true
-    const parents = this.waitedFor(topic, state, false)
-    if (parents === undefined) return true
-    if (parents.length === 0) return false
-    void this.parents.readStarts(topic, parents).catch(() => undefined)
-    return this.waitedFor(topic, state, true)?.length !== 0
+    const { isSealing, ends } = this.note(topic, state)
+    if (isSealing || ends.size === 0) return isSealing
+    void this.parents.readStarts(topic, [...ends.keys()]).catch(() => undefined)
+    for (const [q, end] of ends) if (this.parents.startOf(topic, q) < end) return true
+    return false
   }
 
-  /** Partitions that some group may be waited for with; undefined: some wait for a seal. */
-  private waitedFor(topic: LayoutTopic, state: TopicState, expired: boolean): number[] | undefined {
-    const { waits } = gatesOf(state, (q, end) => end <= (expired ? this.parents.startOf(topic, q) : 0))
-    if (waits.some(({ parent }) => parent === undefined)) return undefined
-    return [...new Set(waits.flatMap(({ parent }) => parent ?? []))]
-  }
-
+  /** Works out once what each state of a topic means. */
   private note(topic: LayoutTopic, state: TopicState): Seen {
-    let seen = this.seen.get(topic.topicId)
-    if (seen?.state !== state) this.seen.set(topic.topicId, (seen = { state, strict: strictLimits(state) }))
+    const known = this.seen.get(topic.topicId)
+    if (known?.state === state) return known
+    const { limits, waits } = gatesOf(state, (_q, end) => end <= 0)
+    const ends = new Map<number, number>()
+    for (const { parent, until = 0 } of waits)
+      if (parent !== undefined) ends.set(parent, Math.max(until, ends.get(parent) ?? 0))
+    const seen = { state, strict: limits, ends, isSealing: waits.some(({ parent }) => parent === undefined) }
+    this.seen.set(topic.topicId, seen)
     return seen
   }
 }
