@@ -72,7 +72,8 @@ export class TopicCoordinator {
   private live: { epoch: number; sentMs: number } | undefined
   private isObserving = false
   private isCreating = false
-  private refusedSinceMs: number | undefined
+  /** The change whose partitions the cluster has refused for good, and since when. */
+  private refusal: { proposal: string; sinceMs: number } | undefined
 
   constructor(topic: LayoutTopic, deps: CoordinatorDeps) {
     this.topic = topic
@@ -232,7 +233,8 @@ export class TopicCoordinator {
       () => this.observe(),
       (error: Error) => {
         if (creation.isAssigned) this.abort(own.id, error.message)
-        else this.deps.log.warn({ topic: this.topic.name, to: plan.to }, `partitions not created: ${error.message}`)
+        // The leader creates them too: whoever comes second is told that they exist.
+        else this.deps.log.debug({ topic: this.topic.name, to: plan.to }, `partitions not created: ${error.message}`)
       },
     )
   }
@@ -282,7 +284,6 @@ export class TopicCoordinator {
     this.deps.cluster.createPartitions(this.topic.name, count).then(
       () => {
         this.isCreating = false
-        this.refusedSinceMs = undefined
         this.observe()
       },
       (error: FinalError) => {
@@ -296,9 +297,8 @@ export class TopicCoordinator {
   private refused(proposal: string, error: FinalError): void {
     const now = this.deps.runtime.now()
     if (error.passes !== false) return
-    this.refusedSinceMs ??= now
-    if (now - this.refusedSinceMs < REFUSED_MS) return
-    this.refusedSinceMs = undefined
+    if (this.refusal?.proposal !== proposal) this.refusal = { proposal, sinceMs: now }
+    if (now - this.refusal.sinceMs < REFUSED_MS) return
     this.abort(proposal, error.message)
   }
 

@@ -185,3 +185,21 @@ test('an asker that cannot create them says why', async () => {
   a.control.wake()
   assert.deepEqual(await fleet.settled(outcome), { kind: 'aborted', reason: 'broker 9 does not exist' })
 })
+
+test('without the right to create partitions the asker creates them; each change has its own patience', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  const allowed = fleet.cluster.createPartitions.bind(fleet.cluster)
+  fleet.cluster.createPartitions = () => Promise.reject(Object.assign(new Error('not allowed'), { passes: false }))
+  for (const to of [6, 12, 24]) {
+    // It takes its time, as a busy controller does.
+    const create = () =>
+      new Promise<void>((resolve, reject) => {
+        fleet.runtime.timer(2000, () => void allowed('orders', to).then(resolve, reject))
+      })
+    const outcome = a.coordinator.change({ change: 'expand', to, any: false }, { isAssigned: false, create })
+    a.control.wake()
+    assert.equal((await fleet.settled(outcome)).kind, 'opened', `to ${to}`)
+    await fleet.until(() => a.topic.layouts.at(-1)?.seal !== undefined)
+  }
+})
