@@ -128,6 +128,7 @@ export class Producing {
         instance: connection.client,
         partition: batch.partition,
         mark,
+        ...(batch.pid === undefined ? { others: new Set(batch.records.slice(1).map(markOf)) } : {}),
         hashes: batch.records.map((record) => record.hash),
         // What a proxy can know: the most it saw in flight; five is where the pipelining families stop.
         hasRoom: batch.hasNoAcks === true || (connection.mostInFlight > 1 && connection.inFlight < 5),
@@ -259,4 +260,8 @@ export class Producing {
     }
     for (const reason of known) this.#toGuard({ type: 'resumed', reason })
   }
+}
+
+function markOf({ producer, sequence }: Rec): string {
+  return `${producer}/${sequence}`
 }

@@ -78,7 +78,9 @@ export class World {
       autoCreatePartitions: 0,
       coordinatorLoadMs: 200,
       onGroupState: (state) => this.statistics.count(`group.${state}`),
-      onMemberGivenUp: (_, member) => this.#givenUp(member.clientId),
+      onMemberGivenUp: (group, member) => {
+        if (group === GROUP) this.#givenUp(member.clientId)
+      },
     })
     this.broker.cluster.createTopic(TOPIC, plan.partitions)
     for (let i = 0; i < plan.proxies; i++) await this.startProxy(i)
@@ -128,6 +130,7 @@ export class World {
       topic: TOPIC,
       minWorkMs: 0,
       maxWorkMs: plan.maxWorkMs,
+      recommits: this.plan.layouts !== undefined,
       record: (event) => {
         if (event.event === 'delivered' && event.offset >= this.limit(event.partition)) this.leaks++
         this.ledger.record(event)
@@ -222,7 +225,8 @@ export class World {
   /** The broker gave a member up: it may not know, but it is no live member any more. */
   #givenUp(clientId: string): void {
     this.statistics.count('group.member given up')
-    const partitions = Array.from({ length: this.plan.partitions }, (_, p): [string, number] => [TOPIC, p])
+    const widest = this.broker.cluster.topics.named(TOPIC)?.partitions.length ?? this.plan.partitions
+    const partitions = Array.from({ length: widest }, (_, p): [string, number] => [TOPIC, p])
     this.ledger.record({ event: 'lost', at: this.clock.nowMs, member: clientId, group: GROUP, partitions })
   }
 

@@ -81,6 +81,8 @@ type Arrival = Extract<LedgerEvent, { type: 'arrived' }>
 
 /** Longer than this a batch is not on its way to a healthy broker: its client's queue has grown behind it. */
 const slowMs = 500
+/** Far beyond every `comeBackMs`: what did not come back by then is not remembered. */
+const longestOwedMs = 60_000
 
 export function newLedger(instance: string, knownEpoch: number): Ledger {
   return {
@@ -216,7 +218,7 @@ function arrive(ledger: Ledger, { mark, others, age }: Arrival, now: number): Le
 }
 
 function owe(ledger: Ledger, { mark, age, oldest }: Dated, now: number): Ledger {
-  const owed = ledger.owed.filter((other) => other.mark !== mark)
+  const owed = ledger.owed.filter((other) => other.mark !== mark && now - other.sinceMs < longestOwedMs)
   return { ...ledger, owed: [...owed, { mark, age, oldest, sinceMs: now }] }
 }
 

@@ -16,6 +16,8 @@ export interface ConsumerOptions {
   name: string
   /** The group in the history; also the group id unless `alone`. */
   group: string
+  /** Commits again what a lost commit or a rebalance has left, also where nothing new comes to be committed with. */
+  recommits?: boolean
   /** Without membership: owns all partitions, commits nothing. */
   alone: boolean
   family: ConsumerFamily

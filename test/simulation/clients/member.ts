@@ -209,7 +209,7 @@ export class Membership {
       await this.#consumer.view.sleep(this.#family.heartbeatMs)
       if (this.#consumer.closed) return 'closed'
       if (this.#ending !== undefined) return this.#ending
-      if (this.#family.commit === 'auto') await this.#autoCommit()
+      if (this.#family.commit === 'auto' || this.#consumer.options.recommits === true) await this.#autoCommit()
       if (await this.#hasGrown()) return 'rebalance'
       const generationId = this.#consumer.generation
       const request = { groupId: this.#groupId, generationId, memberId: this.#memberId }

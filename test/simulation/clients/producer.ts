@@ -28,6 +28,8 @@ interface Message {
   key: string
   sequence: number
   bornMs: number
+  /** Its timestamp, which it keeps however often it is sent. */
+  wallMs: number
 }
 
 interface Batch {
@@ -88,7 +90,12 @@ export class ModelProducer {
   /** Hands a record over. */
   send(key: string): void {
     if (this.#closed) return
-    const message = { key, sequence: this.#sequence++, bornMs: this.#view.runtime.now() }
+    const message = {
+      key,
+      sequence: this.#sequence++,
+      bornMs: this.#view.runtime.now(),
+      wallMs: this.#view.runtime.wallNow(),
+    }
     this.#record({ event: 'sent', ...this.#origin(message), topic: this.#options.topic })
     this.#waiting.push(message)
     this.#pumpSoon()
@@ -218,11 +225,13 @@ export class ModelProducer {
   }
 
   #encode({ messages, producerId, producerEpoch, baseSequence }: Batch): Buffer {
-    const records = messages.map(({ key, sequence }) => ({
+    const baseTimestamp = messages[0]?.wallMs ?? 0
+    const records = messages.map(({ key, sequence, wallMs }) => ({
       key: Buffer.from(key),
       value: Buffer.from(`${this.#options.name}:${sequence}`),
+      timestamp: wallMs,
     }))
-    return buildBatch({ records, producerId, producerEpoch, baseSequence, baseTimestamp: this.#view.runtime.wallNow() })
+    return buildBatch({ records, producerId, producerEpoch, baseSequence, baseTimestamp })
   }
 
   #settle(batch: Batch, answer: { errorCode: number; baseOffset: number } | undefined): void {

@@ -155,3 +155,11 @@ void test('one that is answered slowly does so too, one that is answered at once
   assert.equal(isClean(slow, 1, 8999, times), false)
   assert.equal(isClean(slow, 1, 9000, times), true)
 })
+
+void test('what comes back as part of another batch has come back', () => {
+  const owing = after(connected, wrote, shown, { type: 'refused', mark: 'm', age: 0, oldest: 0, atMs: 1500 })
+  assert.equal(isClean(owing, 1, 9000, times), false)
+  const back = reduceLedger(owing, { type: 'arrived', mark: 'x', others: new Set(['y', 'm']), age: 1, atMs: 2000 })
+  assert.equal(isClean(back, 1, 4999, times), false)
+  assert.equal(isClean(back, 1, 5000, times), true)
+})
