@@ -5,6 +5,7 @@
 import { PartitionRead } from '../../src/editors/fetch/partition-read.ts'
 import { type SkipPointer, SkipPointers } from '../../src/editors/fetch/skip-pointers.ts'
 import { AddressEditor } from '../../src/editors/metadata/editor.ts'
+import { TopicGates } from '../../src/features/layouts/gates/topic-gates.ts'
 import { AbortedBatches } from '../../src/records/aborted.ts'
 import { isControl } from '../../src/records/batch.ts'
 import { buildBatch } from '../../src/records/build.ts'
@@ -104,6 +105,12 @@ export const sabotages: readonly Sabotage[] = [
     about: 'the brokers’ own addresses reach the clients',
     scenario: 'plain',
     commit: () => patch(AddressEditor.prototype, 'onResponse', () => () => undefined),
+  },
+  {
+    name: 'layout-gates-open',
+    about: 'consumers are given what a gate should hold',
+    scenario: 'layouts',
+    commit: () => patch(TopicGates.prototype, 'limit', () => () => Number.POSITIVE_INFINITY),
   },
 ]
 

@@ -172,7 +172,7 @@ export class TopicGuard {
     }
     this.feed()
     if (outcome.kind === 'failed') this.dispatch({ type: 'failed', id })
-    else this.dispatch({ type: 'answered', id, end: Math.max(0, outcome.end), lapsed: !this.context.state.mayAct() })
+    else this.dispatch({ type: 'answered', id, end: outcome.end, lapsed: !this.context.state.mayAct() })
   }
 
   /** Decides what waited without the reducer; undefined: its connection is gone. */
