@@ -51,7 +51,6 @@ export const suites: readonly Suite[] = [
   { name: 'command-line tools', command: nodeTest('integration/tools'), seconds: 30, kafka: true },
   { name: 'broker model against Kafka', command: nodeTest('integration/model'), seconds: 30, kafka: true },
   { name: 'state log and fleet', command: nodeTest('integration/state'), seconds: 35, kafka: true },
-  { name: 'changes of layouts', command: nodeTest('integration/layouts'), seconds: 40, kafka: true },
   { name: 'gates of consumer groups', command: nodeTest('integration/gates'), seconds: 25, kafka: true },
   { name: 'hostile clients and upstreams', command: nodeTest('integration/hostile'), seconds: 70 },
   { name: 'brokers that come and go, draining', command: nodeTest('integration/addresses'), seconds: 25 },
@@ -74,7 +73,8 @@ export const suites: readonly Suite[] = [
   {
     name: 'topics that change their partition count',
     command: nodeTest('integration/layouts'),
-    seconds: 300,
+    seconds: 360,
+    kafka: true,
     fullEnv: { TEST_FULL: '1' },
   },
   {
