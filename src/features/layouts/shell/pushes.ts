@@ -1,6 +1,6 @@
 /** Makes stale instances ask for Metadata soon, once per change and only where it is harmless (push.ts). */
-import type { ProduceLane } from '../../../editors/produce/lane.ts'
 import type { ProduceBatch } from '../../../editors/produce/policy.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
 import { magicOf, producerIdOf } from '../../../records/batch.ts'
 import { currentLayout, type Layout } from '../../../state/topic-state.ts'
 import { pushAtProduce, pushWhenIdle } from '../push.ts'
@@ -9,11 +9,13 @@ import type { GuardContext } from './context.ts'
 import type { TopicGuard } from './topic-guard.ts'
 import type { Writer } from './writers.ts'
 
+type Push = 'refused' | 'closed'
+
 export class Pushes {
   private readonly guard: TopicGuard
   private readonly context: GuardContext
-  /** Instance → the epoch that it was last pushed towards. */
-  private readonly done = new Map<string, number>()
+  /** Instance → the epoch that it was last pushed towards, when on the runtime's clock, and how. */
+  private readonly done = new Map<string, { readonly epoch: number; readonly atMs: number; readonly how: Push }>()
 
   constructor(guard: TopicGuard, context: GuardContext) {
     this.guard = guard
@@ -28,7 +30,7 @@ export class Pushes {
     const push = pushAtProduce({
       isIdempotent: batches.every(({ records }) => isIdempotent(records)),
       pipelines: first.lane.mostInFlight > 1,
-      wasPushed: this.wasPushed(writer, target),
+      wasPushed: this.pushed(writer, target) !== undefined,
       isShown: false,
       staysVisible: batches.every(({ partition }) => partition < target.count),
       hasAcks: first.acks !== 0,
@@ -38,21 +40,43 @@ export class Pushes {
     return true
   }
 
-  /** Closes one connection, without Produce for a second, of each instance that could not be pushed otherwise. */
+  /**
+   * Closes the connections, idle for a second, of instances that could not be pushed otherwise, one at a time and none
+   * that was opened since: a client that has nothing to send may ask for nothing, and is waited for as one that left
+   * when none of its connections remains.
+   */
   closeIdle(): void {
     const { runtime, writers } = this.context
     for (const writer of writers.all()) {
-      const known = writer.topics.get(this.guard.topic.topicId)
-      const target = known === undefined || known.lanes.size === 0 ? undefined : this.target(writer)
-      if (known === undefined || target === undefined) continue
-      const idle = [...known.lanes].find((lane) => lane.inFlight === 0 && lane.connection.closed === undefined)
+      const target = this.guard.state.ledgers.get(writer.name)?.wrote === true ? this.target(writer) : undefined
+      if (target === undefined) continue
+      const pushed = this.pushed(writer, target)
+      // It has what was refused to send again, and asks for Metadata first.
+      const hasTime = pushed?.how === 'refused' && runtime.now() - pushed.atMs < this.guard.times.comeBackMs
+      const idle = hasTime ? undefined : this.idle(writer, pushed?.atMs ?? Infinity)
       if (idle === undefined) continue
-      const facts = { isIdempotent: false, pipelines: true, isShown: false, hasAcks: true }
-      const wasPushed = this.wasPushed(writer, target)
-      if (pushWhenIdle({ ...facts, wasPushed }, runtime.now() - idle.lastAtMs) !== 'close') continue
-      this.note(writer, target, 'closed')
-      this.close(idle)
+      const facts = { isIdempotent: false, pipelines: true, isShown: false, hasAcks: true, wasPushed: false }
+      if (pushWhenIdle(facts, runtime.now() - idle.sinceMs) !== 'close') continue
+      if (pushed === undefined) this.note(writer, target, 'closed')
+      // With FIN, after what is owed was answered: a reset would eat answers.
+      idle.connection.drain()
     }
+  }
+
+  /** A connection with nothing unanswered that it writes on; any, if it has none of those and is no consumer. */
+  private idle(writer: Writer, openedBeforeMs: number): { connection: Connection; sinceMs: number } | undefined {
+    const mayClose = ({ closed, draining, openedAt }: Connection): boolean =>
+      closed === undefined && !draining && openedAt <= openedBeforeMs
+    const lanes = [...(writer.topics.get(this.guard.topic.topicId)?.lanes ?? [])]
+    const lane = lanes.find(({ inFlight, connection }) => inFlight === 0 && mayClose(connection))
+    if (lane !== undefined) return { connection: lane.connection, sinceMs: lane.lastAtMs }
+    if (lanes.length > 0) return undefined
+    const connection = [...writer.connections].find(
+      (other) => other.order.length === 0 && other.instance?.memberships.size === 0 && mayClose(other),
+    )
+    if (connection === undefined) return undefined
+    const { requests, responses, openedAt } = connection
+    return { connection, sinceMs: Math.max(openedAt, requests.reader.lastByteAt, responses.reader.lastByteAt) }
   }
 
   /** The layout that a stale instance should learn of; undefined: it is not stale, or cannot be shown it now. */
@@ -66,18 +90,14 @@ export class Pushes {
     return isStale && target.change !== 'met' ? target : undefined
   }
 
-  private wasPushed(writer: Writer, target: Layout): boolean {
-    return (this.done.get(writer.name) ?? -1) >= target.epoch
+  private pushed(writer: Writer, target: Layout) {
+    const done = this.done.get(writer.name)
+    return done !== undefined && done.epoch >= target.epoch ? done : undefined
   }
 
-  private note(writer: Writer, target: Layout, how: string): void {
-    this.done.set(writer.name, target.epoch)
+  private note(writer: Writer, target: Layout, how: Push): void {
+    this.done.set(writer.name, { epoch: target.epoch, atMs: this.context.runtime.now(), how })
     this.context.pushed.add(this.guard.topic.name, how, writer.name)
-  }
-
-  /** With FIN, after what is owed was answered: a reset would eat answers. */
-  private close(lane: ProduceLane): void {
-    lane.connection.drain()
   }
 }
 

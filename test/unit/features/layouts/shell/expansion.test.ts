@@ -35,7 +35,7 @@ test('layouts: 3 to 6 while a producer writes: late batches are accepted, the se
   await rig.until(() => late.result() !== undefined, 'the late batch is answered')
   assert.equal(late.result()?.errorCode, 0)
   assert.equal(rig.topic()?.layouts[1]?.seal, undefined)
-  await rig.pause(10_000)
+  await rig.pause(8_000)
   assert.equal(rig.topic()?.layouts[1]?.seal, undefined, 'nobody has shown it the new layout')
   assert.equal(await client.count(), 6)
   const fresh = client.produce(4, [moved], 'new')
@@ -80,6 +80,20 @@ test('layouts: an idle producer of the old layout is pushed by closing its conne
   await rig.until(() => rig.topic()?.layouts[1]?.seal !== undefined, 'the change is sealed')
   await rig.pause(5000)
   assert.equal(again.peer.closed, false)
+  await rig.stop()
+})
+
+test('layouts: a producer whose connection to write on is gone is pushed by closing another one', async () => {
+  const rig = await LayoutsRig.start()
+  const [other, client] = [await rig.client(0, 'idle'), await rig.client(0, 'idle')]
+  await other.count()
+  await teach(rig, client, 3)
+  client.close()
+  await rig.pause(100)
+  void rig.expand(6)
+  await rig.until(() => other.peer.ended || other.peer.closed, 'the other connection is closed')
+  assert.equal(await (await rig.client(0, 'idle')).count(), 6)
+  await rig.until(() => rig.topic()?.layouts[1]?.seal !== undefined, 'the change is sealed')
   await rig.stop()
 })
 
