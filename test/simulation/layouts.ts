@@ -97,7 +97,9 @@ export class LayoutsRun {
     return this.#counted.has(event.producer) || this.#counted.has('*') || (!perProducer && this.#counted.size > 0)
   }
 
+  /** For the rule on children, which cannot know that compaction has taken a parent's record. */
   #layoutEvents(): HistoryEvent[] {
+    if (this.#world.plan.faults.some(({ kind }) => kind === 'compact')) return []
     const layouts = this.#topic?.layouts ?? []
     return layouts.flatMap(({ gates, seal, change, count, starts }, index): HistoryEvent[] => {
       const from = layouts[index - 1]?.count

@@ -161,7 +161,16 @@ export class World {
     const patience = layouts === undefined ? {} : { requestTimeoutMs: 12_000, deliveryTimeoutMs: 25_000 }
     const family = { ...named(producerFamilies, plan.family), metadataMaxAgeMs, ...patience }
     const record = this.ledger.record.bind(this.ledger)
-    const base = { name: plan.name, family, bootstrap: this.#bootstrap(), topic: TOPIC, record, fail: this.fail }
+    const refreshesIdle = layouts !== undefined
+    const base = {
+      name: plan.name,
+      refreshesIdle,
+      family,
+      bootstrap: this.#bootstrap(),
+      topic: TOPIC,
+      record,
+      fail: this.fail,
+    }
     if (plan.transactional) {
       const { keys, records, gapMs } = plan
       const transactor = new ModelTransactor(process, { ...base, keys, records, gapMs, abortChance: 0.3 })

@@ -26,6 +26,8 @@ export class Membership {
   #memberId = ''
   #coordinator = -1
   #committedMs = 0
+  /** Commits under way. */
+  #committing = 0
   #ending: Ending | undefined
   /** As the leader: the partition count of the last plan, and when it was last looked at. */
   #planned = 0
@@ -209,7 +211,7 @@ export class Membership {
       await this.#consumer.view.sleep(this.#family.heartbeatMs)
       if (this.#consumer.closed) return 'closed'
       if (this.#ending !== undefined) return this.#ending
-      if (this.#family.commit === 'auto' || this.#consumer.options.recommits === true) await this.#autoCommit()
+      if (this.#family.commit === 'auto' || this.#recommits) await this.#autoCommit()
       if (await this.#hasGrown()) return 'rebalance'
       const generationId = this.#consumer.generation
       const request = { groupId: this.#groupId, generationId, memberId: this.#memberId }
@@ -279,6 +281,12 @@ export class Membership {
     }
   }
 
+  /** What such a family commits was done; a position may be ahead of the record in hand. */
+  get #recommits(): boolean {
+    const { recommits } = this.#consumer.options
+    return recommits === true && this.#family.commits === 'record' && this.#committing === 0
+  }
+
   async #autoCommit(): Promise<void> {
     const now = this.#consumer.view.runtime.now()
     if (now - this.#committedMs < this.#family.commitIntervalMs) return
@@ -287,6 +295,15 @@ export class Membership {
   }
 
   async #commit(partitions: number[], tries = COMMIT_TRIES): Promise<void> {
+    this.#committing++
+    try {
+      await this.#commitNow(partitions, tries)
+    } finally {
+      this.#committing--
+    }
+  }
+
+  async #commitNow(partitions: number[], tries: number): Promise<void> {
     const rows = partitions.flatMap((p) => {
       const owned = this.#consumer.owned.get(p)
       const offset = owned === undefined ? -1 : this.#committable(owned)

@@ -19,6 +19,8 @@ export interface ProducerOptions {
   family: ProducerFamily
   bootstrap: readonly string[]
   topic: string
+  /** Asks for metadata in time although there is nothing to send, as all real ones do. */
+  refreshesIdle?: boolean
   record(event: HistoryEvent): void
   /** The model met something that no client should. */
   fail: (error: unknown) => void
@@ -79,6 +81,15 @@ export class ModelProducer {
       idempotent: this.#family.idempotent,
       ordered,
       client: this.#family.name,
+    })
+    if (options.refreshesIdle === true) this.#refreshIdle()
+  }
+
+  #refreshIdle(): void {
+    this.#view.runtime.timer(this.#family.metadataMaxAgeMs + 1, () => {
+      if (this.#closed) return
+      this.#pumpSoon()
+      this.#refreshIdle()
     })
   }
 
