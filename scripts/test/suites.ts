@@ -37,7 +37,7 @@ export const suites: readonly Suite[] = [
   {
     name: 'simulation',
     command: [...tsx, 'scripts/simulate.ts', '--seeds', '2000'],
-    seconds: 180,
+    seconds: 260,
     full: ['--seeds', '10000'],
   },
   { name: 'layout rules under faults', command: [...tsx, 'test/model/main.ts', '--seeds', '2000'], seconds: 80 },
