@@ -211,7 +211,8 @@ export class Membership {
       await this.#consumer.view.sleep(this.#family.heartbeatMs)
       if (this.#consumer.closed) return 'closed'
       if (this.#ending !== undefined) return this.#ending
-      if (this.#family.commit === 'auto' || this.#recommits) await this.#autoCommit()
+      if (this.#family.commit === 'auto') await this.#autoCommit()
+      else if (this.#consumer.options.recommits === true && this.#committing === 0) await this.#recommit()
       if (await this.#hasGrown()) return 'rebalance'
       const generationId = this.#consumer.generation
       const request = { groupId: this.#groupId, generationId, memberId: this.#memberId }
@@ -281,12 +282,6 @@ export class Membership {
     }
   }
 
-  /** What such a family commits was done; a position may be ahead of the record in hand. */
-  get #recommits(): boolean {
-    const { recommits } = this.#consumer.options
-    return recommits === true && this.#family.commits === 'record' && this.#committing === 0
-  }
-
   async #autoCommit(): Promise<void> {
     const now = this.#consumer.view.runtime.now()
     if (now - this.#committedMs < this.#family.commitIntervalMs) return
@@ -294,21 +289,37 @@ export class Membership {
     await this.#commit(Array.from(this.#consumer.owned.keys()))
   }
 
-  async #commit(partitions: number[], tries = COMMIT_TRIES): Promise<void> {
-    this.#committing++
-    try {
-      await this.#commitNow(partitions, tries)
-    } finally {
-      this.#committing--
-    }
+  /** What was done and is not committed, because the commit was lost or refused: a position may be ahead of the record in hand. */
+  async #recommit(): Promise<void> {
+    const now = this.#consumer.view.runtime.now()
+    if (now - this.#committedMs < this.#family.commitIntervalMs) return
+    this.#committedMs = now
+    const behind = Array.from(this.#consumer.owned.values()).filter(({ done, committed }) => done > committed)
+    await this.#commitAs(
+      behind.map((owned) => ({ owned, offset: owned.done })),
+      COMMIT_TRIES,
+    )
   }
 
-  async #commitNow(partitions: number[], tries: number): Promise<void> {
+  async #commit(partitions: number[], tries = COMMIT_TRIES): Promise<void> {
     const rows = partitions.flatMap((p) => {
       const owned = this.#consumer.owned.get(p)
       const offset = owned === undefined ? -1 : this.#committable(owned)
       return owned === undefined || offset < 0 || offset === owned.committed ? [] : [{ owned, offset }]
     })
+    await this.#commitAs(rows, tries)
+  }
+
+  async #commitAs(rows: { owned: Owned; offset: number }[], tries: number): Promise<void> {
+    this.#committing++
+    try {
+      await this.#commitNow(rows, tries)
+    } finally {
+      this.#committing--
+    }
+  }
+
+  async #commitNow(rows: { owned: Owned; offset: number }[], tries: number): Promise<void> {
     if (rows.length === 0) return
     const { generation } = this.#consumer
     for (let i = 0; i < tries; i++) {
