@@ -78,6 +78,8 @@ export const topics = () =>
 export type GatePolicy = 'block' | 'position' | number
 
 const gateFix = 'write block, position, or after and a duration: after 30s'
+/** A plain number counts milliseconds: `after 30` would give up order at once. */
+const gateMinMs = 1000
 
 /** `groups.<regex>.gate`; a number is that many milliseconds. */
 export const gate = () =>
@@ -85,7 +87,7 @@ export const gate = () =>
     if (text === 'block' || text === 'position') return text
     const after = /^after\s+(\S+)$/.exec(text.trim())?.[1]
     if (after === undefined) return refuse(context, `is not a gate policy: ${JSON.stringify(text)}`, gateFix)
-    const parsed = duration(1).safeParse(after)
+    const parsed = duration(gateMinMs).safeParse(after)
     if (parsed.success) return parsed.data
     return refuse(context, `is not a gate policy: ${JSON.stringify(text)}`, gateFix)
   })

@@ -96,7 +96,7 @@ test('what is wrong is named with line, key and fix', () => {
   assert.match(problems('topics: {"a(": {layouts: {}}}')[0] ?? '', /^c.yaml:2: topics.a\( is not a regular expression/)
   assert.match(problems('topics: {a: }')[0] ?? '', /^c.yaml:2: topics.a is not a map of settings \(fix: write for ex/)
   assert.match(problems('topics: {a: {layouts: }}')[0] ?? '', /topics.a.layouts has the wrong type/)
-  for (const gate of ['after', 'after soon', 'after 0s', 'open', '5']) {
+  for (const gate of ['after', 'after soon', 'after 0s', 'after 30', 'open', '5']) {
     const [line = ''] = problems(`groups: {g: {gate: ${gate}}}`)
     assert.match(line, /^c.yaml:2: groups.g.gate .*fix: write block, position, or after and a duration: after 30s/)
   }

@@ -131,7 +131,7 @@ function wide(topic: TopicState, guard: GuardFacts | undefined): object[] {
 }
 
 function waits(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts | undefined, atMs: number) {
-  const proxies = waitedProxies(view, layout, times).map(({ proxy, host, why, sinceMs, untilMs }) => ({
+  const proxies = waitedProxies(view, layout, atMs, times).map(({ proxy, host, why, sinceMs, untilMs }) => ({
     proxy,
     host,
     why,

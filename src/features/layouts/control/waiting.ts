@@ -8,7 +8,7 @@ import type { LayoutTimes } from '../times.ts'
 export interface WaitedProxy {
   readonly proxy: string
   readonly host: string
-  readonly why: 'has not voted yet' | 'died before it voted'
+  readonly why: 'has not voted yet' | 'stopped or died before it voted'
   readonly sinceMs: number
   /** Wall-clock time at which it is given up; undefined: never. */
   readonly untilMs: number | undefined
@@ -27,8 +27,8 @@ export function unsealedExpansion(topic: TopicState): Layout | undefined {
   return topic.layouts.find((layout) => layout.change !== 'met' && layout.gates === 'seal' && layout.seal === undefined)
 }
 
-/** Proxies whose vote on the layout is missing. */
-export function waitedProxies(view: View, layout: Layout, times: LayoutTimes): WaitedProxy[] {
+/** Proxies whose vote on the layout is missing and still waited for. */
+export function waitedProxies(view: View, layout: Layout, atMs: number, times: LayoutTimes): WaitedProxy[] {
   if (layout.seal !== undefined || layout.change === 'met') return []
   const missing = missingVotes(layout, view.fleet, view.position)
   const forcedMs = times.sealAfterMs === undefined ? Infinity : layout.openedAtMs + times.sealAfterMs
@@ -45,9 +45,9 @@ export function waitedProxies(view: View, layout: Layout, times: LayoutTimes): W
   const dead = missing.dead.map((proxy): WaitedProxy => {
     const sinceMs = view.fleet.members[proxy]?.expelledAtMs ?? layout.openedAtMs
     const untilMs = bound(Math.min(forcedMs, sinceMs + times.goneAfterMs))
-    return { proxy, host: hostOf(view.fleet, proxy), why: 'died before it voted', sinceMs, untilMs }
+    return { proxy, host: hostOf(view.fleet, proxy), why: 'stopped or died before it voted', sinceMs, untilMs }
   })
-  return [...live, ...dead]
+  return [...live, ...dead.filter(({ untilMs }) => untilMs === undefined || untilMs > atMs)]
 }
 
 function hostOf(fleet: FleetState, proxy: string): string {
