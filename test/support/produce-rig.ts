@@ -168,25 +168,28 @@ export function valuesOf(records: Buffer): string {
 }
 
 /** Records with these values, one a letter. */
-export function records(values: string): Buffer {
-  return buildBatch({ records: [...values].map((value) => ({ key: Buffer.from(value), value: Buffer.from(value) })) })
+export function records(values: string, producerId = -1): Buffer {
+  const each = [...values].map((value) => ({ key: Buffer.from(value), value: Buffer.from(value) }))
+  return buildBatch({ records: each, producerId })
 }
 
 export interface ProduceDraft {
   readonly version?: number
   readonly acks?: number
   readonly transactionalId?: string | null
+  /** Of an idempotent producer. */
+  readonly producerId?: number
   /** `topic/partition` → values of its records. */
   readonly data: Readonly<Record<string, string>>
 }
 
 /** A Produce frame in the grouping of `data`; the same topic twice in a row is one entry. */
 export function produce(id: number, draft: ProduceDraft): Buffer {
-  const { version = 9, acks = 1, transactionalId = null, data } = draft
+  const { version = 9, acks = 1, transactionalId = null, producerId = -1, data } = draft
   const topicData: { name: string; partitionData: { index: number; records: Buffer }[] }[] = []
   for (const [place, values] of Object.entries(data)) {
     const [name = '', index = '0'] = place.split('/')
-    const partition = { index: Number(index), records: records(values) }
+    const partition = { index: Number(index), records: records(values, producerId) }
     const last = topicData.at(-1)
     if (last?.name === name) last.partitionData.push(partition)
     else topicData.push({ name, partitionData: [partition] })

@@ -3,8 +3,8 @@
  * may go is sent in requests of our own on the same connection, in the order in which it was decided, and the client gets
  * one answer, in its own grouping, when everything has a result.
  *
- * Invariant: every batch that the policy knows is told its end exactly once, `ended` if it was sent, else `lost` if its
- * connection went while it waited, or nothing if it was refused.
+ * Invariant: every batch that the policy knows is told its end exactly once, `ended` if the policy let it go, else `lost` if
+ * its connection went while it waited, or nothing if the policy refused it.
  */
 import { apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
@@ -23,6 +23,7 @@ import { Reader } from '../../protocol/reader.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
 import { frameOf } from '../../pipeline/frame.ts'
 import type { Answer } from '../../pipeline/handler.ts'
+import { HEADER_SIZE, magicOf, producerIdOf } from '../../records/batch.ts'
 import type { BrokerAddresses } from '../addresses.ts'
 import { readEnds } from './ends.ts'
 import type { ProduceLane } from './lane.ts'
@@ -87,6 +88,26 @@ export class OpenedProduce {
     for (const [i, part] of this.parts.entries()) {
       part.admitted = admitted[i]
       if (part.admitted === undefined) part.fate = 'forward'
+    }
+    this.refuseTogether()
+  }
+
+  /**
+   * Where a part is to come again, all of it is: a client without idempotence may repeat the whole request (kafkajs does),
+   * and what had gone would be written twice.
+   */
+  private refuseTogether(): void {
+    const refused = this.parts.filter(({ fate }) => fate === 'refuse')
+    const isDecided = this.parts.every(({ fate }) => fate !== 'waiting')
+    if (refused.length === 0 || !isDecided || this.exchange.noReply) return
+    const errorCode = errorCodes.NOT_LEADER_OR_FOLLOWER
+    if (refused.some(({ result }) => result?.errorCode !== errorCode)) return
+    if (this.parts.some(({ batch }) => isSequenced(batch.records))) return
+    for (const part of this.parts) {
+      if (part.fate !== 'forward') continue
+      part.fate = 'refuse'
+      part.result = refusal(part.data.index, errorCode)
+      part.admitted?.ended({ kind: 'failed', errorCode })
     }
   }
 
@@ -251,6 +272,11 @@ function decode(reader: Reader, version: number): ProduceResponse | undefined {
 /** Code 6 asks for a refresh in every family; the leader fields stay at −1 (their default), which names no leader. */
 function refusal(index: number, errorCode: number): Draft<ProduceResponsePartition> & { errorCode: number } {
   return { index, errorCode, baseOffset: -1 }
+}
+
+/** Of an idempotent producer: the broker knows what comes again. */
+function isSequenced(records: Buffer): boolean {
+  return records.length >= HEADER_SIZE && magicOf(records, 0) === 2 && producerIdOf(records, 0) >= 0
 }
 
 const nothing = Buffer.alloc(0)

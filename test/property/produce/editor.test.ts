@@ -39,7 +39,7 @@ test('produce: order is kept, nothing is lost or doubled, each request is answer
             expected.set(place, [...(expected.get(place) ?? []), letter])
           return [place, letter] as const
         })
-        return produce(i + 1, { data: Object.fromEntries(data) })
+        return produce(i + 1, { producerId: 7, data: Object.fromEntries(data) })
       })
       let calls = 0
       policy.opens = () => requests[calls++]?.opened === true || policy.asked.some(isWaiting)

@@ -188,7 +188,8 @@ export class Membership {
       const rows = group.topics.flatMap((t) => t.partitions)
       if (group.errorCode === 0 && rows.every((row) => row.errorCode === 0)) {
         for (const row of rows) this.#begin(owned.get(row.partitionIndex), row.committedOffset)
-        await this.#consumer.findStarts()
+        // Not waited for: clients go on with heartbeats while leaders are asked, which may queue behind a long poll.
+        this.#consumer.findStarts().catch(options.fail)
         return
       }
       await this.#sleep()

@@ -48,10 +48,27 @@ test('produce: what waits holds nothing else up; the client gets one answer in i
 test('produce: a refused batch is answered with its code and leader fields of -1, the rest with its own result', async () => {
   const { rig, client, policy, broker } = await produceRig()
   policy.verdict = ({ partition }) => (partition === 1 ? refuse : forward)
-  client.send(produce(1, { version: 10, data: { 'g/1': 'a', 'g/0': 'b' } }))
+  client.send(produce(1, { version: 10, producerId: 7, data: { 'g/1': 'a', 'g/0': 'b' } }))
   await rig.run(() => client.frames.length === 1)
   assert.deepEqual(broker.seen, ['g/0 b'])
   assert.deepEqual(resultsOf(client.frames[0], 10), ['g/1 6@-1', 'g/0 0@0'])
+})
+
+test('produce: without idempotence a request of which a part is to come again is refused as a whole', async () => {
+  const { rig, client, policy, broker } = await produceRig()
+  policy.verdict = ({ partition }) => (partition === 1 ? refuse : forward)
+  client.send(produce(1, { data: { 'g/0': 'a', 'g/1': 'b', 'o/0': 'c' } }))
+  await rig.run(() => client.frames.length === 1)
+  assert.deepEqual(broker.seen, [], 'a client that repeats all of it would write what had gone twice')
+  assert.deepEqual(resultsOf(client.frames[0]), ['g/0 6@-1', 'g/1 6@-1', 'o/0 6@-1'])
+  assert.deepEqual(
+    policy.asked.map(({ outcome }) => outcome),
+    [{ kind: 'failed', errorCode: 6 }, undefined],
+  )
+  policy.verdict = ({ partition }) => (partition === 1 ? { kind: 'refuse', errorCode: 37 } : forward)
+  client.send(produce(2, { data: { 'g/0': 'a', 'g/1': 'b' } }))
+  await rig.run(() => client.frames.length === 2)
+  assert.deepEqual(broker.seen, ['g/0 a'], 'what is refused for good does not take the rest with it')
 })
 
 test('produce: a request that is refused as a whole never reaches the broker', async () => {
@@ -193,7 +210,7 @@ test('produce: a throttle is told and handed on when the request was taken apart
   const { rig, client, policy, broker } = await produceRig()
   broker.throttleMs = 250
   policy.verdict = ({ partition }) => (partition === 1 ? refuse : forward)
-  client.send(produce(1, { data: { 'g/1': 'a', 'g/0': 'b' } }))
+  client.send(produce(1, { producerId: 7, data: { 'g/1': 'a', 'g/0': 'b' } }))
   await rig.run(() => client.frames.length === 1)
   assert.equal(policy.throttledMs, 250)
 })
