@@ -8,8 +8,8 @@ import type { Plan } from './plan.ts'
 import { GROUP, TOPIC, World } from './world.ts'
 
 /** By then everything has been sent and given, or never will be. */
-const LOAD_MS = 60_000
-const DRAIN_MS = 60_000
+const LOAD_MS = 90_000
+const DRAIN_MS = 120_000
 const QUIET_MS = 500
 
 export interface Outcome {

@@ -75,12 +75,26 @@ const kafkajs = {
   13: 3,
   14: 3,
   22: 1,
+  26: 1,
 }
-const platformatic = { [produce]: 11, [fetch]: 17, [metadata]: 12, [apiVersions]: 4, 11: 9, 14: 5 }
-const librdkafka = { [produce]: 10, [fetch]: 16, [metadata]: 13, [apiVersions]: 3, 8: 9, 9: 9, 11: 5, 14: 3 }
+const platformatic = { [produce]: 11, [fetch]: 17, [metadata]: 12, [apiVersions]: 4, 11: 9, 14: 5, 26: 4 }
+const librdkafka = { [produce]: 10, [fetch]: 16, [metadata]: 13, [apiVersions]: 3, 8: 9, 9: 9, 11: 5, 14: 3, 26: 1 }
 const franz = { [produce]: 13, [fetch]: 18, [metadata]: 13, [apiVersions]: 4 }
-const sarama = { [produce]: 10, [fetch]: 12, [metadata]: 11, [apiVersions]: 3, 11: 5, 14: 3 }
-const aiokafka = { [produce]: 7, [fetch]: 11, [metadata]: 5, [apiVersions]: 0, 8: 3, 9: 3, 11: 5, 14: 3, 10: 1 }
+const sarama = { [produce]: 10, [fetch]: 12, [metadata]: 11, [apiVersions]: 3, 11: 5, 14: 3, 26: 2 }
+const aiokafka = {
+  [produce]: 7,
+  [fetch]: 11,
+  [metadata]: 5,
+  [apiVersions]: 0,
+  8: 3,
+  9: 3,
+  11: 5,
+  14: 3,
+  10: 1,
+  22: 0,
+  24: 0,
+  26: 0,
+}
 
 const producerDefaults = {
   acks: -1,
