@@ -250,7 +250,8 @@ export class Guards implements ProducePolicy {
         this.askFor(batch)
         continue
       }
-      item.admitted = this.admitOne(batch, noPushes, decide)
+      // Not `admitOne` when nobody found it: that would let it wait once more, and so for ever.
+      item.admitted = this.guardOf(batch) === undefined ? undefined : this.admitOne(batch, noPushes, decide)
       // A topic that does not exist, or no longer: the broker says so.
       if (item.admitted === undefined) decide({ kind: 'forward' })
     }
