@@ -5,29 +5,14 @@ import type { State } from '../../../state/state.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import type { TopicRule } from '../topic-rule.ts'
 import type { ChangePlan, RefusalCode } from './change-plan.ts'
+import type { GateView } from '../gates/topic-gates.ts'
 import type { LayoutControl } from './layout-control.ts'
 import type { TopicCoordinator } from './topic-coordinator.ts'
 import { type GuardFacts, iso, topicRow, topicView } from './topic-view.ts'
 import type { Outcome } from './wish.ts'
 
-/** A shut gate, as the gates of a group tell it. */
-export interface ShutGate {
-  readonly topic: string
-  readonly partition: number
-  /** Records at or above this offset wait. */
-  readonly from: number
-  /** For the seal of this epoch, or by its boundaries. */
-  readonly seal?: number
-  readonly cut?: string
-  /** Until the group is done with this partition up to `until`; without it, for the seal itself. */
-  readonly parent?: number
-  readonly until?: number
-  readonly committed?: number
-  readonly sinceMs: number
-}
-
 export interface GateSource {
-  gatesOf(group: string): readonly ShutGate[]
+  gatesOf(group: string): readonly GateView[]
   shutGroups(): readonly string[]
 }
 

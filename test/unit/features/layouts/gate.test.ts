@@ -1,27 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gatesOf } from '../../../../src/features/layouts/gate.ts'
-import type { Cut, Layout, Seal, TopicState } from '../../../../src/state/topic-state.ts'
+import type { Cut, Layout, TopicState } from '../../../../src/state/topic-state.ts'
+import { layout, sealed as seal } from '../../../support/layout-states.ts'
 
-const layout = (epoch: number, count: number, more: Partial<Layout> = {}): Layout => ({
-  epoch,
-  count,
-  change: epoch === 0 ? 'met' : 'expand',
-  order: 'key',
-  gates: 'seal',
-  openedAt: epoch * 10,
-  openedAtMs: 0,
-  starts: {},
-  leaderEpochs: {},
-  unsettled: epoch === 0 ? [] : [epoch - 1],
-  votes: {},
-  withdrawn: {},
-  lastVote: -1,
-  ...more,
-})
-const seal = (boundaries: Record<number, number>): { seal: Seal } => ({
-  seal: { at: 99, atMs: 0, boundaries, gaveUp: [], forced: false },
-})
 const cut = (at: number, layouts: number[], ends: Record<number, number>): Cut => {
   return { id: `c${at}`, proxy: 'a', at, atMs: 0, layouts, ends, readers: {} }
 }

@@ -26,31 +26,13 @@ import { readRecords } from '../../../../../src/records/read.ts'
 import type { State, StateStatus } from '../../../../../src/state/state.ts'
 import type { Layout, TopicState } from '../../../../../src/state/topic-state.ts'
 import { codecRequest, codecResponse, openResponse } from '../../../../support/codec-frames.ts'
+import { layout, sealed } from '../../../../support/layout-states.ts'
 import { type Peer, Rig } from '../../../../support/rig.ts'
+
+export { layout, sealed }
 
 export const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAKg'
 const addresses: BrokerAddresses = { advertised: () => ({ host: 'proxy', port: 1 }), learn: () => undefined }
-
-export const layout = (epoch: number, count: number, more: Partial<Layout> = {}): Layout => ({
-  epoch,
-  count,
-  change: epoch === 0 ? 'met' : 'expand',
-  order: 'key',
-  gates: 'seal',
-  openedAt: epoch * 10,
-  openedAtMs: 0,
-  starts: {},
-  leaderEpochs: {},
-  unsettled: epoch === 0 ? [] : [epoch - 1],
-  votes: {},
-  withdrawn: {},
-  lastVote: -1,
-  ...more,
-})
-
-export const sealed = (boundaries: Record<number, number>) => ({
-  seal: { at: 99, atMs: 0, boundaries, gaveUp: [], forced: false },
-})
 
 export const topicOf = (layouts: Layout[], more: Partial<TopicState> = {}): TopicState => ({
   topicId: TOPIC_ID,
