@@ -28,6 +28,20 @@ def settings(command, **more):
     }
 
 
+# Why a commit may fail for now: the coordinator is elsewhere, away or loading; or the group rebalances.
+COORDINATOR = {
+    KafkaError._WAIT_COORD,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+MEMBERSHIP = {KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID}
+
+
 def error_fields(error):
     inner = error.args[0] if isinstance(error, KafkaException) else error
     if not isinstance(inner, KafkaError):
@@ -139,11 +153,27 @@ def consume(command, emit):
         )
     )
 
+    failing_since = None
+
     def commit_all():
+        """Why it is to be tried again, if so: other clients do that themselves, this one leaves it to the application."""
+        nonlocal failing_since
         offsets = member.take()
-        if offsets:
+        if not offsets:
+            return None
+        try:
             consumer.commit(offsets=[TopicPartition(t, p, o) for (t, p), o in offsets.items()], asynchronous=False)
-            member.committed(offsets)
+        except KafkaException as error:
+            failing_since = failing_since or time.monotonic()
+            why = error.args[0].code()
+            if why not in COORDINATOR | MEMBERSHIP or time.monotonic() - failing_since > 60:
+                raise
+            emit("error", **error_fields(error))
+            member.put_back(offsets)
+            return why
+        failing_since = None
+        member.committed(offsets)
+        return None
 
     def watch(event):
         return lambda _, partitions: member.partitions(event, [[one.topic, one.partition] for one in partitions])
@@ -180,7 +210,8 @@ def consume(command, emit):
             _, end = consumer.get_watermark_offsets(place, cached=True)
             member.position(topic, partition, position.offset, end, lags.get((topic, partition)))
     if commit in ("end", "batch"):
-        commit_all()
+        while commit_all() in COORDINATOR:
+            time.sleep(0.2)
     consumer.close()
 
 

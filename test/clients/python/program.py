@@ -153,6 +153,12 @@ class Member:
         offsets, self.positions = self.positions, {}
         return offsets
 
+    def put_back(self, offsets):
+        """A commit that failed for now: what is still held is committed with the next one."""
+        for place, offset in offsets.items():
+            if place in self.held:
+                self.positions.setdefault(place, offset)
+
     def committed(self, offsets):
         for (topic, partition), offset in offsets.items():
             self.emit("committed", **self.name, topic=topic, partition=partition, offset=offset)

@@ -5,6 +5,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import type { ClusterClient } from '../../../src/cluster/cluster-client.ts'
 import { partitionKey } from '../../../src/cluster/cluster.ts'
 import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
+import { until } from '../headgate.ts'
 import { clientOf } from './client.ts'
 
 const name = `cluster-${process.pid}-${Date.now()}`
@@ -58,6 +59,8 @@ test('the first deliverable record: not a marker, not an aborted one, one that m
     await open.abort()
     await producer.disconnect()
   }
+  // The broker answers the abort before it has written the marker.
+  await until(async () => (await client.endOffsets(name, [0]))[0] === 6)
   await assert.rejects(client.firstDeliverable(name, 0, 5, 9), /ends at 6, below 9/)
   assert.equal(await client.firstDeliverable(name, 0, 3, 6), undefined)
   assert.equal(await client.endOfEpoch(name, 0, 0), 6)
