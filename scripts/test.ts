@@ -114,7 +114,7 @@ async function capture(
   }
   children.add(end)
   let late = false
-  const limit = Math.max(120, suite.seconds * 5) * (options.full ? 4 : 1)
+  const limit = Math.max(300, suite.seconds * 5) * (options.full ? 4 : 1)
   const timer = setTimeout(() => {
     late = true
     end()

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..')
 export interface Suite {
   readonly name: string
   readonly command: readonly string[]
-  /** Roughly how long it takes on two cores, in seconds; it is ended after five times that (at least 2 minutes). */
+  /** Roughly how long it takes on two cores, in seconds; it is ended after five times that (at least 5 minutes). */
   readonly seconds: number
   /** Arguments that a full run adds. */
   readonly full?: readonly string[]

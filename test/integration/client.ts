@@ -46,7 +46,8 @@ export interface Command {
   readonly [field: string]: unknown
 }
 
-const deadlineMs = 60_000
+/** What takes seconds on an idle machine; nothing waits this long unless it hangs. */
+const deadlineMs = 120_000
 
 /** One running command: its events so far, and its end. */
 export class Run {

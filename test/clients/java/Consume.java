@@ -8,14 +8,18 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -26,6 +30,10 @@ final class Consume implements ConsumerRebalanceListener {
     private final String group;
     private final String commit;
     private final Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+    /** How long commits may fail before a member gives up: longer than a broker needs to come back. */
+    private static final long PATIENCE_MS = 60_000;
+    /** When the first of the commits failed that have failed since one went well; 0: the last one went well. */
+    private long failingSince;
 
     private Consume(Main.Command command) {
         this.command = command;
@@ -46,7 +54,7 @@ final class Consume implements ConsumerRebalanceListener {
             } catch (WakeupException stopped) {
                 // The loop's end.
             }
-            if (consume.commit.equals("end") || consume.commit.equals("batch")) consume.commitAll(consumer);
+            if (consume.commit.equals("end") || consume.commit.equals("batch")) consume.commit(consumer);
             command.onStop = () -> { };
         }
     }
@@ -114,10 +122,27 @@ final class Consume implements ConsumerRebalanceListener {
             .put("position", consumer.position(partition)).put("end", -1).put("lag", (long) lag));
     }
 
+    /** What failed and may go well later goes out with the next commit, save what this member has lost by then. */
     private void commitAll(KafkaConsumer<byte[], byte[]> consumer) {
         if (positions.isEmpty()) return;
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>(positions);
+        try {
+            commit(consumer);
+            failingSince = 0;
+        } catch (KafkaException error) {
+            boolean passes = error instanceof RetriableException || error instanceof CommitFailedException || error instanceof RebalanceInProgressException;
+            if (failingSince == 0) failingSince = System.currentTimeMillis();
+            if (!passes || System.currentTimeMillis() - failingSince > PATIENCE_MS) throw error;
+            command.error("error", error, Main.JSON.createObjectNode());
+            offsets.forEach(positions::putIfAbsent);
+        }
+    }
+
+    private void commit(KafkaConsumer<byte[], byte[]> consumer) {
+        if (positions.isEmpty()) return;
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>(positions);
         positions.clear();
+        Main.flush();
         try {
             consumer.commitSync(offsets);
         } catch (WakeupException stopped) {

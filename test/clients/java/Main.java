@@ -103,6 +103,13 @@ public final class Main {
         new Thread(() -> execute(command), command.id).start();
     }
 
+    /** What was emitted has left when this returns: called before what others can see, as the program may be killed behind it. */
+    static void flush() {
+        synchronized (OUT) {
+            OUT.flush();
+        }
+    }
+
     /** Events leave in groups, but never later than this. */
     private static void flushOften() {
         while (true) {
@@ -111,9 +118,7 @@ public final class Main {
             } catch (InterruptedException ended) {
                 return;
             }
-            synchronized (OUT) {
-                OUT.flush();
-            }
+            flush();
         }
     }
 

@@ -152,9 +152,12 @@ async function consume(command, emit) {
   })
   await finished
   clearInterval(teller)
-  if (commit === 'end' || commit === 'batch') await commitAll()
-  await consumer.disconnect()
-  emit('revoked', { member, group, partitions: held })
+  try {
+    if (commit === 'end' || commit === 'batch') await commitAll()
+  } finally {
+    await consumer.disconnect()
+    emit('revoked', { member, group, partitions: held })
+  }
 }
 
 const operations = {

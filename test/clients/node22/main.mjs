@@ -4,6 +4,14 @@ import { delay, deliveredFields, emitFailed, emitSent, errorFields, paced, sentF
 
 const batchSize = 500
 const topicResource = 2
+/** How long commits may fail before a member gives up: longer than a broker needs to come back. */
+const patienceMs = 60_000
+/** With these a commit fails that may go well later: the coordinator moves, the group rebalances, the connection broke. */
+const passing = new Set([7, 14, 15, 16, 22, 25, 27, 'PLT_KFK_NETWORK', 'PLT_KFK_MULTIPLE'])
+
+function passes(error) {
+  return passing.has(errorFields(error).code)
+}
 
 function settings({ bootstrap, clientId = 'matrix-platformatic' }) {
   return { bootstrapBrokers: bootstrap.split(','), clientId, retryDelay: 200 }
@@ -86,14 +94,29 @@ async function consume(command, emit) {
   })
   const position = new Map()
   let held = []
-  const commitAll = async () => {
-    const offsets = [...position.values()]
+  let revocations = 0
+  let failingSince
+  const commitAll = async (isLast = false) => {
+    const offsets = [...position]
+    const before = revocations
     position.clear()
     if (offsets.length === 0) return
-    await consumer.commit({ offsets: offsets.map((one) => ({ ...one, offset: BigInt(one.offset), leaderEpoch: -1 })) })
-    for (const one of offsets) emit('committed', { member, group, ...one })
+    try {
+      const rows = offsets.map(([, one]) => ({ ...one, offset: BigInt(one.offset), leaderEpoch: -1 }))
+      await consumer.commit({ offsets: rows })
+    } catch (error) {
+      // It may go well later: the offsets go out with the next commit, if the partitions are still this member's.
+      failingSince ??= Date.now()
+      if (isLast || !passes(error) || Date.now() - failingSince > patienceMs) throw error
+      emit('error', errorFields(error))
+      if (revocations === before) for (const [place, one] of offsets) if (!position.has(place)) position.set(place, one)
+      return
+    }
+    failingSince = undefined
+    for (const [, one] of offsets) emit('committed', { member, group, ...one })
   }
   const revoke = () => {
+    revocations++
     emit('revoked', { member, group, partitions: held })
     held = []
     position.clear()
@@ -109,7 +132,10 @@ async function consume(command, emit) {
       const come = after.filter((one) => !before.has(String(one)))
       held = after
       for (const [topic, partition] of gone) position.delete(`${topic}-${partition}`)
-      if (gone.length > 0) emit('revoked', { member, group, partitions: gone })
+      if (gone.length > 0) {
+        revocations++
+        emit('revoked', { member, group, partitions: gone })
+      }
       if (come.length > 0) emit('assigned', { member, group, partitions: come })
     })
   } else {
@@ -157,9 +183,12 @@ async function consume(command, emit) {
   } finally {
     clearInterval(teller)
   }
-  if (commit === 'end' || commit === 'batch') await commitAll()
-  await consumer.close(true)
-  revoke()
+  try {
+    if (commit === 'end' || commit === 'batch') await commitAll(true)
+  } finally {
+    await consumer.close(true)
+    revoke()
+  }
 }
 
 const sorted = (pairs) => pairs.sort((a, b) => a[0] - b[0])

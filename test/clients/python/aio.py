@@ -7,10 +7,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import for_code
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError, KafkaTimeoutError, for_code
 
 from program import Member, delivered, records, serve
 
+# A commit that fails so may go well later: the group rebalances, or this member's share has changed.
+REBALANCED = (CommitFailedError, IllegalStateError, KafkaTimeoutError)
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative": StickyPartitionAssignor}
 
 
@@ -159,9 +161,15 @@ async def consume(command, emit):
         if commit not in ("record", "batch"):
             return
         offsets = member.take()
-        if offsets:
+        if not offsets:
+            return
+        try:
             await consumer.commit({TopicPartition(t, p): o for (t, p), o in offsets.items()})
-            member.committed(offsets)
+        except KafkaError as error:
+            if not error.retriable and not isinstance(error, REBALANCED):
+                raise
+            return member.not_committed(offsets, error, error_fields(error))
+        member.committed(offsets)
 
     listener = Listener(member, commit_all)
     await consumer.start()

@@ -5,10 +5,19 @@ from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, Ka
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import (
+    CommitFailedError,
+    IllegalGenerationError,
+    KafkaError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
 from kafka.structs import OffsetAndMetadata
 
 from program import Member, delivered, records, serve
 
+# A commit that fails so may go well later: the group rebalances, or has given this member up.
+REBALANCED = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative": CooperativeStickyAssignor}
 
 
@@ -136,9 +145,15 @@ def consume(command, emit):
 
     def commit_all():
         offsets = member.take()
-        if offsets:
+        if not offsets:
+            return
+        try:
             consumer.commit({TopicPartition(t, p): OffsetAndMetadata(o, "", -1) for (t, p), o in offsets.items()})
-            member.committed(offsets)
+        except KafkaError as error:
+            if not error.retriable and not isinstance(error, REBALANCED):
+                raise
+            return member.not_committed(offsets, error, error_fields(error))
+        member.committed(offsets)
 
     # In 3.0.12 a join that outlasts a poll() may hang for ever, directly, too: no needless second join (it comes where the
     # first one led without metadata), and long polls.
@@ -146,33 +161,35 @@ def consume(command, emit):
         consumer.partitions_for_topic(topic)
     consumer.subscribe(command["topics"], listener=Listener(member))
     seen, wanted, work = 0, command.get("count", 0), command.get("workMs", 0) / 1000
-    while not command.get("stopped") and (seen < wanted or wanted == 0):
-        polled = consumer.poll(timeout_ms=1000, max_records=min(500, wanted - seen) if wanted else 500)
-        for message in (one for batch in polled.values() for one in batch):
-            fields = delivered(
-                message.topic,
-                message.partition,
-                message.offset,
-                message.key,
-                message.value,
-                message.headers,
-                message.timestamp,
-            )
-            member.delivered(fields)
-            if work:
-                time.sleep(work)
-            member.done(fields)
-            seen += 1
-            if commit == "record":
+    try:
+        while not command.get("stopped") and (seen < wanted or wanted == 0):
+            polled = consumer.poll(timeout_ms=1000, max_records=min(500, wanted - seen) if wanted else 500)
+            for message in (one for batch in polled.values() for one in batch):
+                fields = delivered(
+                    message.topic,
+                    message.partition,
+                    message.offset,
+                    message.key,
+                    message.value,
+                    message.headers,
+                    message.timestamp,
+                )
+                member.delivered(fields)
+                if work:
+                    time.sleep(work)
+                member.done(fields)
+                seen += 1
+                if commit == "record":
+                    commit_all()
+            if commit == "batch":
                 commit_all()
-        if commit == "batch":
+            for topic, partition in member.to_tell():
+                place = TopicPartition(topic, partition)
+                member.position(topic, partition, consumer.position(place), consumer.highwater(place))
+        if commit in ("end", "batch"):
             commit_all()
-        for topic, partition in member.to_tell():
-            place = TopicPartition(topic, partition)
-            member.position(topic, partition, consumer.position(place), consumer.highwater(place))
-    if commit in ("end", "batch"):
-        commit_all()
-    consumer.close()
+    finally:
+        consumer.close()
 
 
 def _topic(client, topic):

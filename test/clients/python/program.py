@@ -10,6 +10,9 @@ FILLER_SPAN = 4096
 _filler = b""
 _output = threading.Lock()
 
+PATIENCE = 60.0
+"""For how many seconds commits may fail before a member gives up: longer than a broker needs to come back."""
+
 
 def fill(length):
     """Printable bytes from a fixed linear congruential sequence: the same in every family's program."""
@@ -117,6 +120,7 @@ class Member:
         self.positions = {}
         self.held = set()
         self.every, self.told = command.get("positionsMs", 0) / 1000, time.monotonic()
+        self.failing_since = None
 
     def partitions(self, event, partitions):
         if event == "assigned":
@@ -159,7 +163,18 @@ class Member:
             if place in self.held:
                 self.positions.setdefault(place, offset)
 
+    def not_committed(self, offsets, error, fields):
+        """A commit failed that may go well later. Raises when none has gone well for long."""
+        self.emit("error", **fields)
+        self.put_back(offsets)
+        if self.failing_since is None:
+            self.failing_since = time.monotonic()
+        if time.monotonic() - self.failing_since > PATIENCE:
+            raise error
+
+
     def committed(self, offsets):
+        self.failing_since = None
         for (topic, partition), offset in offsets.items():
             self.emit("committed", **self.name, topic=topic, partition=partition, offset=offset)
 

@@ -10,7 +10,7 @@ import { ScriptedCluster } from '../../support/scripted-cluster.ts'
 import { eventually } from '../../support/sockets.ts'
 
 const ECHO = 19
-const options = { timeout: 60_000 }
+const options = { timeout: 200_000 }
 const cleanups: (() => Promise<void> | void)[] = []
 
 afterEach(async () => {

@@ -14,7 +14,7 @@ import { eventually } from '../../support/sockets.ts'
 const ECHO = 19
 const SLOW = 20
 const NEVER = 37
-const options = { timeout: 60_000 }
+const options = { timeout: 200_000 }
 
 async function start() {
   const cluster = new ScriptedCluster()

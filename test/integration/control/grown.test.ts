@@ -30,7 +30,7 @@ describe('control: a topic grown 3 → 6 without Headgate', {
   })
   after(() => kafka?.stop())
 
-  test('keys are processed out of order, and the checker shows it', { timeout: 120_000 }, async () => {
+  test('keys are processed out of order, and the checker shows it', { timeout: 300_000 }, async () => {
     const topic = `control.${process.pid}`
     const { bootstrap } = kafka
     const program = new ClientProgram(family, prepared as Program)

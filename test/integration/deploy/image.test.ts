@@ -39,7 +39,7 @@ function copy(rest: string, stage: Stage, stages: readonly Stage[]): void {
   }
 }
 
-test('the Dockerfile builds an app that starts', { timeout: 300_000 }, async (t) => {
+test('the Dockerfile builds an app that starts', { timeout: 600_000 }, async (t) => {
   const stages: Stage[] = []
   let stage: Stage | undefined
   let entry: string[] = []

@@ -36,7 +36,7 @@ function canConfine(): boolean {
   return spawnSync(command, args).status === 0
 }
 
-test('the packed app, as user 10001 on a read-only root', { timeout: 240_000 }, async (t) => {
+test('the packed app, as user 10001 on a read-only root', { timeout: 480_000 }, async (t) => {
   if (!canConfine()) {
     missing(
       t,

@@ -49,7 +49,7 @@ describe(`an application, the proxy and a broker die (TEST_SEED=${seed})`, { ski
     await kafka?.stop()
   })
   for (const [number, [producer, consumer]] of chosen.entries()) {
-    test(`${producer} → ${consumer}`, { timeout: 240_000 }, () => endure(kafka, proxy, producer, consumer, number))
+    test(`${producer} → ${consumer}`, { timeout: 480_000 }, () => endure(kafka, proxy, producer, consumer, number))
   }
 })
 
@@ -72,23 +72,20 @@ async function endure(kafka: KafkaCluster, proxy: Proxy, from: FamilyName, to: F
     const admin = program('java')
     const create = { cmd: 'admin', op: 'createTopic', bootstrap, topic, partitions, replicas: 3 } as const
     assert.equal((await admin.run(create)).at(-1)?.ok, true)
-    const member = (one: ClientProgram, name: string) =>
-      one.start({
-        cmd: 'consume',
-        bootstrap,
-        topics: [topic],
-        group: topic,
-        member: name,
-        commit: 'batch',
-        sessionMs: 6000,
-      })
+    const members: Run[] = []
+    const member = (one: ClientProgram, name: string): Run => {
+      const how = { topics: [topic], group: topic, member: name, commit: 'batch', sessionMs: 6000 }
+      const run = one.start({ cmd: 'consume', bootstrap, ...how })
+      members.push(run)
+      return run
+    }
     const send = { topic, keys: 40, rate: 150, count: 1_000_000, producer: 'P', idempotent: true, sent: true }
     const sending = program(from).start({ cmd: 'produce', bootstrap, ...send })
     const doomed = program(to)
     const steady = program(to)
     const a = member(steady, 'A')
     const b = member(doomed, 'B')
-    const flows = (...runs: Run[]) => passed(progress, sending, runs)
+    const flows = (...runs: Run[]) => passed(progress, sending, runs, members)
 
     await flows(a, b)
     let crashedAt = 0
@@ -107,11 +104,8 @@ async function endure(kafka: KafkaCluster, proxy: Proxy, from: FamilyName, to: F
     })
     await flows(a, c)
     await sending.stop()
-    const acknowledged = new Set(originsOf(sending, 'acknowledged'))
-    await watching([a, c], 'all records', () => {
-      const delivered = new Set([a, b, c].flatMap((run) => originsOf(run, 'delivered')))
-      return [...acknowledged].every((origin) => delivered.has(origin))
-    })
+    const acknowledged = originsOf(sending, 'acknowledged')
+    await delivered('all records', acknowledged, [a, c], members)
     const drainedAt = Date.now()
     await Promise.all([a.stop(), c.stop()])
 
@@ -131,15 +125,24 @@ async function endure(kafka: KafkaCluster, proxy: Proxy, from: FamilyName, to: F
   }
 }
 
-/** Waits until `count` more records were acknowledged and then delivered to the runs' members together. */
-async function passed(count: number, sending: Run, runs: readonly Run[]): Promise<void> {
+/**
+ * Waits until `count` more records were acknowledged and then delivered. `live` must not end meanwhile; a record may have
+ * gone to any of the `members`: one that was killed may have been given it before its acknowledgement was seen here.
+ */
+async function passed(count: number, sending: Run, live: readonly Run[], members: readonly Run[]): Promise<void> {
   const sent = originsOf(sending, 'acknowledged').length
   const now = () => originsOf(sending, 'acknowledged')
   await watching([sending], `${count} more acknowledged`, () => now().length >= sent + count)
-  const wanted = now().slice(sent)
-  await watching(runs, `${count} more delivered`, () => {
-    const delivered = new Set(runs.flatMap((run) => originsOf(run, 'delivered')))
-    return wanted.every((origin) => delivered.has(origin))
+  await delivered(`${count} more delivered`, now().slice(sent), live, members)
+}
+
+async function delivered(what: string, wanted: readonly string[], live: readonly Run[], members: readonly Run[]) {
+  const missing = (): string[] => {
+    const given = new Set(members.flatMap((run) => originsOf(run, 'delivered')))
+    return wanted.filter((origin) => !given.has(origin))
+  }
+  await watching(live, what, () => missing().length === 0).catch((error: Error) => {
+    throw new Error(`${error.message}\nmissing: ${missing().slice(0, 20).join(', ')}`)
   })
 }
 

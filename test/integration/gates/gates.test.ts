@@ -117,7 +117,7 @@ async function sealed(topic: string): Promise<void> {
 
 describe('gates', {
   skip: canRunKafka() ? false : 'needs: apt-get install openjdk-17-jdk maven',
-  timeout: 180_000,
+  timeout: 400_000,
 }, () => {
   before(async () => {
     await builtMain()

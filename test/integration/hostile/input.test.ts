@@ -15,7 +15,7 @@ import { ScriptedCluster } from '../../support/scripted-cluster.ts'
 import { closeWaits, eventually, openFiles, residentBytes } from '../../support/sockets.ts'
 import { metrics, type Served, serve } from '../headgate.ts'
 
-const timeout = 60_000
+const timeout = 200_000
 const cluster = new ScriptedCluster()
 let served: Served
 let pid = 0

@@ -11,7 +11,7 @@ import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 import { type Running, run } from '../../support/running.ts'
 import { eventually } from '../../support/sockets.ts'
 
-const timeout = 60_000
+const timeout = 200_000
 let broker: FakeBroker
 
 before(async () => {

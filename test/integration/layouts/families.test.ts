@@ -76,7 +76,7 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
   for (const [number, one] of cases().entries()) {
     const { producer, consumer, counts, idempotent, order } = one
     const how = `${idempotent ? 'idempotent ' : ''}${producer} → ${consumer}, order: ${order}`
-    test(`${counts.join(' → ')}: ${how}`, { timeout: 240_000 }, async () => {
+    test(`${counts.join(' → ')}: ${how}`, { timeout: 480_000 }, async () => {
       const topic = `${order}.${number}.${producer}.${consumer}`
       const outcome = await play({ ...one, topic }, fleet.way(), start)
       assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
@@ -87,7 +87,7 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
   const prompt = here.filter((family) => family !== 'platformatic' && family !== 'kafka-python')
   const controls = full ? prompt : prompt.slice(seed % Math.max(1, prompt.length)).slice(0, 1)
   for (const family of controls) {
-    test(`without Headgate: ${family} loses order`, { timeout: 240_000 }, async () => {
+    test(`without Headgate: ${family} loses order`, { timeout: 480_000 }, async () => {
       const topic = `direct.${family}`
       const one = { topic, producer: family, consumer: family, idempotent: true, counts: [3, 6] }
       const outcome = await play(one, directly(fleet.kafka.bootstrap), start)

@@ -71,7 +71,7 @@ describe(`proxies fail while a topic grows (TEST_SEED=${seed})`, { skip }, () =>
     await fleet?.stop()
   })
   for (const [number, { step, kind, victim }] of cases().entries()) {
-    test(`proxy ${victim} is ${kind} after ${step}`, { timeout: 300_000 }, async () => {
+    test(`proxy ${victim} is ${kind} after ${step}`, { timeout: 600_000 }, async () => {
       const topic = `faults.${number}`
       const faults: FaultEvent[] = []
       const producer = families[number % 2] ?? 'franz-go'

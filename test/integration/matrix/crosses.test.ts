@@ -102,7 +102,7 @@ describe(`crosses of families on three brokers (TEST_SEED=${seed})`, { skip, con
 
   for (const [number, cross] of chosen().entries()) {
     const { from, via, to, back } = cross
-    test(`${from} (${via}) → ${to} (${back})`, { timeout: 180_000 }, async () => {
+    test(`${from} (${via}) → ${to} (${back})`, { timeout: 400_000 }, async () => {
       const topic = `cross.${process.pid}.${number}`
       const [there, here] = [bootstraps[via], bootstraps[back]]
       await createTopic(client(from), there, topic)

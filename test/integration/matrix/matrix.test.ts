@@ -71,7 +71,7 @@ describe('client matrix', { concurrency: 2 }, () => {
       after(() => client.close())
       for (const [name, run] of scenarios(abilities[family])) {
         if (!name.includes(process.env['TEST_SCENARIOS'] ?? '')) continue
-        test(name, { timeout: 300_000 }, () => compare(family, client, run))
+        test(name, { timeout: 600_000 }, () => compare(family, client, run))
       }
     })
   }

@@ -19,7 +19,7 @@ function demo(args: readonly string[], start: readonly string[] = ['--import', '
 const adminOf = (run: Process) => /curl (http:\/\/[\d.:]+)\/readyz/.exec(run.stdout)?.[1] ?? ''
 const stateFile = (name: string) => join(cacheFolder(), `${name}.json`)
 
-describe('the demo', { timeout: 120_000 }, () => {
+describe('the demo', { timeout: 300_000 }, () => {
   test('--once: says which Kafka, prints the addresses and what passed, exit 0, nothing left', async () => {
     const name = `test-once-${process.pid}`
     const run = demo(['--once', '--name', name], ['scripts/bootstrap.mjs'])

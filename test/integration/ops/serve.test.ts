@@ -11,7 +11,7 @@ import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 import { getJson, headgate, metrics, type Served, serve, status, until } from '../headgate.ts'
 
-const timeout = 60_000
+const timeout = 200_000
 let broker: FakeBroker
 let upstream = ''
 

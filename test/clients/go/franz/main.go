@@ -157,7 +157,7 @@ func consume(c *program.Command) error {
 	}
 	err = poll(c, client, member)
 	if err == nil && (c.Commit == "end" || c.Commit == "batch") {
-		err = commitAll(client, member)
+		err = commitLast(client, member)
 	}
 	client.AllowRebalance()
 	client.Close()
@@ -231,10 +231,35 @@ func commitAll(client *kgo.Client, member *program.Member) error {
 		records = append(records, &kgo.Record{Topic: place.Topic, Partition: place.Partition, Offset: next - 1, LeaderEpoch: -1})
 	}
 	if err := client.CommitRecords(context.Background(), records...); err != nil {
-		return err
+		if !passes(err) {
+			return err
+		}
+		return member.NotCommitted(offsets, err, handlers().ErrorFields(err))
 	}
 	member.Committed(offsets)
 	return nil
+}
+
+// commitLast commits what is done before the member leaves: nothing comes after it that could.
+func commitLast(client *kgo.Client, member *program.Member) error {
+	for member.HasPositions() {
+		if err := commitAll(client, member); err != nil {
+			return err
+		}
+		client.AllowRebalance()
+		time.Sleep(200 * time.Millisecond)
+	}
+	return nil
+}
+
+// passes tells whether a commit that failed so may go well later: the connection broke, the coordinator moves, or the group
+// rebalances.
+func passes(err error) bool {
+	var known *kerr.Error
+	if !errors.As(err, &known) {
+		return !errors.Is(err, kgo.ErrClientClosed)
+	}
+	return known.Retriable || known == kerr.RebalanceInProgress || known == kerr.IllegalGeneration || known == kerr.UnknownMemberID
 }
 
 func admin(c *program.Command) error {

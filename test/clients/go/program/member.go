@@ -17,12 +17,18 @@ type Member struct {
 	command   *Command
 	mu        sync.Mutex
 	positions map[Place]int64
+	held      map[Place]bool
 	seen      int
+	// When the first of the commits failed that have failed since one went well.
+	failingSince time.Time
 }
+
+// patience is how long commits may fail before a member gives up: longer than a broker needs to come back.
+const patience = 60 * time.Second
 
 // NewMember makes the member of a consume command.
 func NewMember(c *Command) *Member {
-	return &Member{command: c, positions: map[Place]int64{}}
+	return &Member{command: c, positions: map[Place]int64{}, held: map[Place]bool{}}
 }
 
 func (m *Member) name() Fields { return Fields{"member": m.command.Name(), "group": m.command.Group} }
@@ -35,8 +41,11 @@ func (m *Member) Partitions(event string, partitions map[string][]int32) {
 		sort.Slice(list, func(a, b int) bool { return list[a] < list[b] })
 		for _, partition := range list {
 			pairs = append(pairs, [2]any{topic, partition})
-			if event != "assigned" {
+			if event == "assigned" {
+				m.held[Place{topic, partition}] = true
+			} else {
 				delete(m.positions, Place{topic, partition})
+				delete(m.held, Place{topic, partition})
 			}
 		}
 	}
@@ -85,17 +94,50 @@ func (m *Member) Position(topic string, partition int32, position, end int64) {
 	}))
 }
 
-// Take takes the positions that are to be committed.
+// Take takes the positions that are to be committed; what was emitted of their records has left by then.
 func (m *Member) Take() map[Place]int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	taken := m.positions
+	if len(taken) > 0 {
+		flush()
+	}
 	m.positions = map[Place]int64{}
 	return taken
 }
 
+// HasPositions tells whether there is something to commit.
+func (m *Member) HasPositions() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.positions) > 0
+}
+
+// NotCommitted says that a commit failed which may go well later: what this member still holds goes out with the next one.
+// The error comes back when none has gone well for long.
+func (m *Member) NotCommitted(offsets map[Place]int64, err error, fields Fields) error {
+	m.command.Emit("error", fields)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for place, next := range offsets {
+		if _, newer := m.positions[place]; m.held[place] && !newer {
+			m.positions[place] = next
+		}
+	}
+	if m.failingSince.IsZero() {
+		m.failingSince = time.Now()
+	}
+	if time.Since(m.failingSince) > patience {
+		return err
+	}
+	return nil
+}
+
 // Committed says that offsets were committed.
 func (m *Member) Committed(offsets map[Place]int64) {
+	m.mu.Lock()
+	m.failingSince = time.Time{}
+	m.mu.Unlock()
 	for place, offset := range offsets {
 		m.command.Emit("committed", m.name().With(Fields{"topic": place.Topic, "partition": place.Partition, "offset": offset}))
 	}

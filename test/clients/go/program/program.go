@@ -132,11 +132,16 @@ func (c *Command) Emit(event string, fields Fields) {
 	output.WriteByte('\n')
 }
 
+// flush sends off what was emitted: called before what others can see, as the program may be killed behind it.
+func flush() {
+	outputMu.Lock()
+	defer outputMu.Unlock()
+	output.Flush()
+}
+
 func flushOften() {
 	for range time.Tick(20 * time.Millisecond) {
-		outputMu.Lock()
-		output.Flush()
-		outputMu.Unlock()
+		flush()
 	}
 }
 
