@@ -93,6 +93,8 @@ export interface VoteRecord extends OfTopic {
   instances: string[]
   /** Old partition → end of the last batch that this proxy saw acknowledged. */
   ends: Record<number, number>
+  /** Log offset up to which its writer had read: the vote is younger than every record below it. */
+  seen?: number
 }
 
 export interface WithdrawalRecord extends OfTopic {

@@ -35,7 +35,7 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   'fleet-snapshot': { below: 'integer', state: 'object' },
   'topic-snapshot': { ...topic, below: 'integer', state: 'object' },
 }
-const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag' }
+const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag', seen: 'integer' }
 /** What a snapshot holds: the parts whose absence would break who replays on it. */
 const shapes = {
   member: { host: 'text', registeredAt: 'integer' },

@@ -172,11 +172,14 @@ function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): La
   if (layout.seal !== undefined) return layout
   switch (record.kind) {
     case 'vote': {
-      const { proxy, ballot, instances, ends } = record
+      const { proxy, ballot, instances, ends, seen } = record
       if (ballot <= (layout.withdrawn[proxy] ?? -1)) return layout
       return {
         ...layout,
-        votes: { ...layout.votes, [proxy]: { at: offset, ballot, instances, ends } },
+        votes: {
+          ...layout.votes,
+          [proxy]: { at: offset, ballot, instances, ends, ...(seen === undefined ? {} : { seen }) },
+        },
         lastVote: offset,
       }
     }

@@ -7,6 +7,7 @@ export interface Vote {
   ballot: number
   instances: string[]
   ends: Record<number, number>
+  seen?: number
 }
 
 export interface Seal {

@@ -64,7 +64,8 @@ export interface Ledger {
 }
 
 export type LedgerEvent =
-  | { type: 'connected'; connection: string; epoch: number }
+  /** `boundMs`: how long the connections it lost before it was gone may take to be made again. */
+  | { type: 'connected'; connection: string; epoch: number; boundMs: number }
   | { type: 'lost'; connection: string; boundMs: number }
   | { type: 'stopped'; reason: string }
   | { type: 'resumed'; reason: string }
@@ -114,10 +115,11 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
   const now = clockOf(ledger, event.atMs)
   switch (event.type) {
     case 'connected': {
-      const { goneSinceMs: _, takenOverMs: __, ...here } = ledger
+      const { goneSinceMs, takenOverMs: _, ...known } = ledger
+      const here = goneSinceMs === undefined ? known : boundLosses(known, event.atMs + event.boundMs)
       const resumed = resume(resume(here, 'gone', event.atMs), `lost ${event.connection}`, event.atMs)
-      const knownEpoch = ledger.goneSinceMs === undefined ? ledger.knownEpoch : event.epoch
-      const shownNow = ledger.goneSinceMs === undefined ? ledger.shownNow : []
+      const knownEpoch = goneSinceMs === undefined ? ledger.knownEpoch : event.epoch
+      const shownNow = goneSinceMs === undefined ? ledger.shownNow : []
       const connectedMs = ledger.connections === 0 ? event.atMs : ledger.connectedMs
       return { ...resumed, knownEpoch, shownNow, connectedMs, connections: ledger.connections + 1 }
     }
@@ -204,7 +206,16 @@ function loseConnection(ledger: Ledger, event: { connection: string; boundMs: nu
     event.atMs,
   )
   if (connections > 0) return stopped
-  return { ...stop(stopped, { reason: 'gone', untilMs: Infinity }, event.atMs), goneSinceMs: event.atMs }
+  const gone = stop(boundLosses(stopped, Infinity), { reason: 'gone', untilMs: Infinity }, event.atMs)
+  return { ...gone, goneSinceMs: event.atMs }
+}
+
+/**
+ * One that was gone makes its connections again one by one, and holds a queue for each that it has not made yet: their
+ * bound begins when it is back.
+ */
+function boundLosses(ledger: Ledger, untilMs: number): Ledger {
+  return { ...ledger, stops: ledger.stops.map((s) => (s.reason.startsWith('lost ') ? { ...s, untilMs } : s)) }
 }
 
 /**

@@ -83,6 +83,8 @@ export interface GuardState {
   /** Late batches acknowledged before the seal was read, with their end: those above the boundary are counted then. */
   lates: readonly { batch: Batch; age: number; end: number }[]
   stops: readonly string[]
+  /** The last confirmed reads of the state log: when, and up to where. */
+  readings: readonly { atMs: number; position: number }[]
   /** Instances that were found at another proxy too. */
   split: ReadonlySet<string>
   sequences: SequenceGuard
@@ -131,6 +133,7 @@ export function newGuard(proxy: ProxyId, times: LayoutTimes): GuardState {
     ends: {},
     lates: [],
     stops: [],
+    readings: [],
     split: new Set(),
     sequences: noSequences,
   }

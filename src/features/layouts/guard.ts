@@ -48,6 +48,9 @@ export type GuardEvent =
   | { type: 'view'; view: View }
   | { type: 'tick' }
 
+/** Readings of the log that are kept, to tell whether a vote elsewhere is younger than a connection here. */
+const readingsMax = 64
+
 export function reduceGuard(
   before: GuardState,
   event: GuardEvent & { atMs: number },
@@ -61,7 +64,11 @@ function handle(turn: Turn, event: GuardEvent): void {
   const { state } = turn
   switch (event.type) {
     case 'connected':
-      return note(turn, event.instance, { ...event, epoch: newestAnywhere(state.view) })
+      return note(turn, event.instance, {
+        ...event,
+        epoch: newestAnywhere(state.view),
+        boundMs: state.times.comeBackMs,
+      })
     case 'lost':
       return note(turn, event.instance, { ...event, boundMs: state.times.comeBackMs })
     case 'shown':
@@ -84,6 +91,7 @@ function handle(turn: Turn, event: GuardEvent): void {
       return advance(turn)
     case 'view':
       state.view = event.view
+      state.readings = [...state.readings.slice(1 - readingsMax), { atMs: turn.atMs, position: event.view.position }]
       return advance(turn)
     case 'tick':
       return advance(turn)

@@ -57,7 +57,17 @@ function castVote(turn: Turn, view: View, layout: Layout): void {
   const here = [...ledgers.values()].filter((ledger) => ledger.goneSinceMs === undefined)
   const instances = here.filter((ledger) => ledger.wrote || ledger.isWriter).map((ledger) => ledger.instance)
   const { topicId } = view.topic
-  const record = { kind: 'vote', proxy, topicId, epoch, ballot, instances, ends: oldEnds(view, layout, ends) } as const
+  const seen = view.position
+  const record = {
+    kind: 'vote',
+    proxy,
+    topicId,
+    epoch,
+    ballot,
+    instances,
+    ends: oldEnds(view, layout, ends),
+    seen,
+  } as const
   appendOnce(turn, `vote ${epoch} ${ballot}`, record)
 }
 
@@ -76,23 +86,25 @@ function oldEnds(view: View, layout: Layout, ends: Readonly<Record<number, numbe
 
 /** Instances that left here and that another proxy has voted for since. */
 export function takenOver(turn: Turn, view: View): string[] {
-  const elsewhere = new Set(unsealed(view).flatMap((layout) => namedByOthers(turn, layout)))
+  const named = unsealed(view).flatMap((layout) => namedByOthers(turn, layout))
+  const elsewhere = new Set(named.map(({ instance }) => instance))
   return [...turn.state.ledgers.values()]
     .filter((l) => l.goneSinceMs !== undefined && l.takenOverMs === undefined && elsewhere.has(l.instance))
     .map((l) => l.instance)
 }
 
 /**
- * An instance that writes here, and did so without a break since before the change, and that another proxy names in its
- * vote, is at both: neither knows all its batches. Its order is counted, and later changes use the seal where they can.
+ * An instance that writes here, and has been here without a break since before another proxy decided on the vote that
+ * names it, is at both: neither knows all its batches. Its order is counted, and later changes use the seal where they
+ * can.
  */
 export function reportSplit(turn: Turn, view: View): void {
   const { state } = turn
   for (const layout of unsealed(view)) {
-    for (const instance of namedByOthers(turn, layout)) {
+    for (const { instance, seen } of namedByOthers(turn, layout)) {
       const ledger = state.ledgers.get(instance)
-      const isHere = ledger !== undefined && ledger.connections > 0 && ledger.connectedMs < layout.openedAtMs
-      if (!isHere || !ledger.wrote || state.split.has(instance)) continue
+      if (ledger === undefined || ledger.connections === 0 || !ledger.wrote || state.split.has(instance)) continue
+      if (ledger.connectedMs >= layout.openedAtMs && seen <= positionAt(turn, ledger.connectedMs)) continue
       state.split = new Set(state.split).add(instance)
       turn.effects.push({ type: 'count', reason: 'at two proxies', instance })
       const { topicId } = view.topic
@@ -103,6 +115,17 @@ export function reportSplit(turn: Turn, view: View): void {
   }
 }
 
-function namedByOthers(turn: Turn, layout: Layout): string[] {
-  return Object.entries(layout.votes).flatMap(([proxy, { instances }]) => (proxy === turn.state.proxy ? [] : instances))
+/** Whom other proxies vouch for, and up to where they had read when they decided to. */
+function namedByOthers(turn: Turn, layout: Layout): { instance: string; seen: number }[] {
+  return Object.entries(layout.votes).flatMap(([proxy, { instances, seen = -1 }]) =>
+    proxy === turn.state.proxy ? [] : instances.map((instance) => ({ instance, seen })),
+  )
+}
+
+/**
+ * The log's end at a moment, or later; Infinity until it is known: the first reading after it may have been under way
+ * already, the second one was not.
+ */
+function positionAt(turn: Turn, atMs: number): number {
+  return turn.state.readings.filter((reading) => reading.atMs >= atMs)[1]?.position ?? Infinity
 }

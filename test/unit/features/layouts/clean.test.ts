@@ -11,7 +11,7 @@ import { defaultTimes as times } from '../../../../src/features/layouts/times.ts
 
 const after = (...events: (LedgerEvent & { atMs: number })[]): Ledger =>
   events.reduce((ledger, event) => reduceLedger(ledger, event), newLedger('i', 0))
-const connected = { type: 'connected', connection: '1', epoch: 0, atMs: 0 } as const
+const connected = { type: 'connected', connection: '1', epoch: 0, boundMs: 10_000, atMs: 0 } as const
 const wrote = { type: 'arrived', mark: 'm0', age: 0, atMs: 0 } as const
 const shown = { type: 'shown', epoch: 1, atMs: 1000 } as const
 
@@ -95,10 +95,21 @@ void test('its clock stands still while an old partition has no leader', () => {
 })
 
 void test('a connection that is lost and not made again stops it, for the bound only', () => {
-  const other = { type: 'connected', connection: '2', epoch: 0, atMs: 0 } as const
+  const other = { type: 'connected', connection: '2', epoch: 0, boundMs: 10_000, atMs: 0 } as const
   const lost = after(connected, other, wrote, shown, { type: 'lost', connection: '2', boundMs: 10_000, atMs: 2000 })
   assert.equal(isClean(lost, 1, 13_999, times), false)
   assert.equal(isClean(lost, 1, 14_000, times), true)
+})
+
+void test('one that was gone makes its connections again one by one: each may hold a queue until it does', () => {
+  const second = { ...connected, connection: '2' }
+  const lost = (connection: string, atMs: number) => ({ type: 'lost', connection, boundMs: 10_000, atMs }) as const
+  const back = after(connected, second, wrote, shown, lost('1', 2000), lost('2', 2000), { ...connected, atMs: 50_000 })
+  assert.equal(isClean(back, 1, 61_999, times), false)
+  assert.equal(isClean(back, 1, 62_000, times), true)
+  const whole = reduceLedger(back, { ...second, atMs: 51_000 })
+  assert.equal(isClean(whole, 1, 52_999, times), false)
+  assert.equal(isClean(whole, 1, 53_000, times), true)
 })
 
 void test('leaving is not clean: only time, another proxy, or having been clean before ends the wait', () => {

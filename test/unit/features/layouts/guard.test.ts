@@ -122,7 +122,16 @@ void test('votes when its instances are clean, naming them and the ends it saw a
   bench.do({ type: 'shown', instance: 'i', epoch: 1 }, 1000)
   assert.deepEqual(bench.do({ type: 'tick' }, 3999), [])
   const [vote] = bench.do({ type: 'tick' }, 4000)
-  const record = { kind: 'vote', proxy: 'a', topicId: 'T', epoch: 1, ballot: 1, instances: ['i'], ends: { 1: 12 } }
+  const record = {
+    kind: 'vote',
+    proxy: 'a',
+    topicId: 'T',
+    epoch: 1,
+    ballot: 1,
+    instances: ['i'],
+    ends: { 1: 12 },
+    seen: 8,
+  }
   assert.deepEqual(vote, { type: 'append', record })
 })
 
@@ -197,4 +206,24 @@ void test('while a change is prepared it says ready, and holds what only the new
   assert.deepEqual(named(bench.view()), ['ready'])
   assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(1, [6]) })), [])
   assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(2, [5]) })), ['forward'])
+})
+
+/** Instance i came here at 1000, after the change; `b` votes for it having read up to `seen`. */
+function votedElsewhere(seen: (bench: Bench) => number): string[] {
+  const bench = new Bench().open(5, 'cuts')
+  bench.view()
+  bench.do({ type: 'connected', instance: 'i', connection: '1' }, 1000)
+  bench.do({ type: 'writer', instance: 'i', wrote: true })
+  bench.write({ kind: 'cut', proxy: 'b', cut: 'c', layouts: [0, 1], ends: {} }).view(1100)
+  bench.write({ kind: 'cut-read', proxy: 'b', cut: 'c' }).view(1200)
+  bench.write({ kind: 'vote', proxy: 'b', epoch: 1, ballot: 1, instances: ['i'], ends: {}, seen: seen(bench) })
+  return named(bench.view(1300))
+}
+
+void test('an instance that another proxy vouches for while it is here is at two proxies', () => {
+  assert.ok(votedElsewhere((bench) => bench.position + 1).includes('at two proxies'))
+})
+
+void test('one whose other proxy may have voted before it came here is not', () => {
+  assert.ok(!votedElsewhere((bench) => bench.position).includes('at two proxies'))
 })

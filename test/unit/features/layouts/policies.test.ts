@@ -108,7 +108,7 @@ const topic = (announced: boolean) =>
   }) as unknown as TopicState
 const known = (...events: (LedgerEvent & { atMs: number })[]) =>
   events.reduce((ledger, event) => reduceLedger(ledger, event), newLedger('i', 0))
-const connected = { type: 'connected', connection: '1', epoch: 0, atMs: 0 } as const
+const connected = { type: 'connected', connection: '1', epoch: 0, boundMs: 10_000, atMs: 0 } as const
 const wide = [connected, { type: 'shown', epoch: 0, atMs: 0 }] as const
 
 void test('a shrink is shown once announced, and only to instances that were not shown more', () => {
