@@ -172,7 +172,6 @@ class Member:
         if time.monotonic() - self.failing_since > PATIENCE:
             raise error
 
-
     def committed(self, offsets):
         self.failing_since = None
         for (topic, partition), offset in offsets.items():

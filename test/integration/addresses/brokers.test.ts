@@ -177,7 +177,7 @@ test(
   async () => {
     const cluster = startCluster()
     const seed = await cluster.start(1)
-    const running = await startProxy({ upstream: [`127.0.0.1:${seed.port}`], settings: { dialTimeout: '2s' } })
+    const running = await startProxy({ upstream: [`127.0.0.1:${seed.port}`], settings: { dialTimeout: '5s' } })
     await eventually(() => running.proxy.readiness().ready)
     const [never, joins] = [await connect(running.node(3)), await connect(running.node(2))]
     const reply = joins.exchange(ECHO, 0, Buffer.from('late'))

@@ -12,8 +12,8 @@ import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
 import { ClientProgram, type Run } from '../client.ts'
 import { historyOf } from '../faults/history.ts'
 
-/** Records before the growth: at 20 ms each more than one member works off before the next one comes. */
-const backlog = 400
+/** Records before the growth: at 20 ms each more than one member works off before the next one comes, on a loaded machine too. */
+const backlog = 800
 const workMs = 20
 const later = 300
 const family = 'kafkajs'

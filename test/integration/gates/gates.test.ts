@@ -48,7 +48,7 @@ async function createTopic(name: string): Promise<string> {
 async function grow(topic: string): Promise<void> {
   const admin = client(`${topic}.grower`).admin()
   await admin.connect()
-  await admin.createPartitions({ topicPartitions: [{ topic, count: 6 }] })
+  await admin.createPartitions({ timeout: 25_000, topicPartitions: [{ topic, count: 6 }] })
   await admin.disconnect()
 }
 
@@ -148,8 +148,7 @@ describe('gates', {
       [4, 1],
       [5, 2],
     ])
-    const shut = (await metrics(proxy.admin)).get(`headgate_gates_shut{topic="${topic}"}`)
-    assert.equal(shut, 3)
+    await until(async () => (await metrics(proxy.admin)).get(`headgate_gates_shut{topic="${topic}"}`) === 3)
     go()
     await until(() => got.length === keys.length * 40)
     assertOrdered(got, 0, 40)

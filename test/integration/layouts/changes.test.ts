@@ -12,6 +12,8 @@ import { Tools } from '../tools/tools.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 
 const prefix = `layouts-${process.pid}`
+/** For a change of partitions: the default of kafkajs, 5 s, is what a loaded machine may take. */
+const timeout = 25_000
 const name = (what: string) => `${prefix}.${what}`
 
 let kafka: SharedKafka
@@ -112,13 +114,13 @@ test('the command line expands, at any proxy, and waits for the seal', async () 
 
 test('an admin client expands by CreatePartitions, multiples or not, on given brokers too', async () => {
   const topic = await create('in-admin')
-  await through.createPartitions({ topicPartitions: [{ topic, count: 6 }] })
+  await through.createPartitions({ timeout, topicPartitions: [{ topic, count: 6 }] })
   assert.deepEqual([await countAt(through, topic), await countAt(other, topic)], [6, 6])
   await until(async () => (await describeTopic(topic)).phase === 'settled')
   const { topics } = await direct.fetchTopicMetadata({ topics: [topic] })
   const leader = topics[0]?.partitions[0]?.leader ?? 1
   const assignments = [[leader], [leader]]
-  await other.createPartitions({ topicPartitions: [{ topic, count: 8, assignments }] })
+  await other.createPartitions({ timeout, topicPartitions: [{ topic, count: 8, assignments }] })
   assert.deepEqual([await countAt(through, topic), await countAt(direct, topic)], [8, 8])
   assert.equal((await describeTopic(topic)).layouts[2]?.gates, 'cuts')
 })
@@ -126,14 +128,14 @@ test('an admin client expands by CreatePartitions, multiples or not, on given br
 test('an admin client is refused with the errors of Kafka, and what is only validated changes nothing', async () => {
   const topic = await create('in-refused')
   const ask = (count: number, validateOnly = false) =>
-    through.createPartitions({ validateOnly, topicPartitions: [{ topic, count }] })
+    through.createPartitions({ timeout, validateOnly, topicPartitions: [{ topic, count }] })
   await assert.rejects(ask(3), { type: 'INVALID_PARTITIONS' })
   await assert.rejects(ask(2), { type: 'INVALID_PARTITIONS' })
   await ask(6, true)
   assert.deepEqual([await countAt(direct, topic), (await describeTopic(topic)).layouts.length], [3, 1])
   const plain = name('plain')
   await direct.createTopics({ topics: [{ topic: plain, numPartitions: 1 }] })
-  await through.createPartitions({ topicPartitions: [{ topic: plain, count: 2 }] })
+  await through.createPartitions({ timeout, topicPartitions: [{ topic: plain, count: 2 }] })
   assert.equal(await countAt(through, plain), 2)
 })
 
@@ -143,7 +145,7 @@ test('partitions that somebody created directly are taken up: a multiple, and no
     [5, 'cuts'],
   ] as const) {
     const topic = await create(`in-external-${count}`)
-    await direct.createPartitions({ topicPartitions: [{ topic, count }] })
+    await direct.createPartitions({ timeout, topicPartitions: [{ topic, count }] })
     await until(async () => (await countAt(through, topic)) === count)
     const layout = (await describeTopic(topic)).layouts[1]
     assert.deepEqual([layout?.change, layout?.gates], ['external', gates])

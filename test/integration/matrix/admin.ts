@@ -46,7 +46,7 @@ async function settled(route: Route, op: string, fields: Record<string, unknown>
     op === 'describeConfigs' ? '86400000' : op === 'describeTopic' ? (step > 4 ? '[0,1,2,3,4]' : '[0,1,2]') : ''
   for (let attempt = 0; ; attempt++) {
     const seen = await answer(route, op, fields)
-    if (fields['topic'] !== route.own('admin') || attempt === 50 || JSON.stringify(seen).includes(shows)) return seen
+    if (fields['topic'] !== route.own('admin') || attempt === 600 || JSON.stringify(seen).includes(shows)) return seen
     await delay(50)
   }
 }

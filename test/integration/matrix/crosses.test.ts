@@ -134,7 +134,7 @@ async function createTopic(client: ClientProgram, bootstrap: string, topic: stri
   for (let attempt = 0; ; attempt++) {
     const offsets = (await admin('endOffsets')).find(isEvent('result'))?.result
     if (Array.isArray(offsets) && offsets.length === partitions) return
-    assert.ok(attempt < 50, `${topic} is not served: ${JSON.stringify(offsets)}`)
+    assert.ok(attempt < 600, `${topic} is not served: ${JSON.stringify(offsets)}`)
     await delay(50)
   }
 }

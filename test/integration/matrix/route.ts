@@ -62,7 +62,7 @@ export class Route {
       const answer = await this.admin('endOffsets', { topic })
       const offsets = answer.find(isEvent('result'))?.result
       if (Array.isArray(offsets) && offsets.length === partitions) return
-      if (attempt === 50) throw new Error(`${topic} is not served: ${JSON.stringify(answer)}`)
+      if (attempt === 600) throw new Error(`${topic} is not served: ${JSON.stringify(answer)}`)
       await delay(50)
     }
   }

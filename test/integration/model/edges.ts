@@ -103,8 +103,8 @@ export const edgeFacts: readonly Fact[] = [
     'a member that does not join again within the rebalance timeout is out, and the rest goes on without it',
     [[0, 1, true, 1], 25],
     async (side) => {
-      const { leader, follower, generation } = await pair(side, [], { rebalanceTimeoutMs: 1500 })
-      const joined = await leader.join({ rebalanceTimeoutMs: 1500 })
+      const { leader, follower, generation } = await pair(side, [], { rebalanceTimeoutMs: 4000 })
+      const joined = await leader.join({ rebalanceTimeoutMs: 4000 })
       return [joinedAs(joined, generation), await follower.beat()]
     },
   ),

@@ -113,7 +113,7 @@ describe('headgate serve', { timeout }, () => {
   })
 
   test('busy: not ready but serving during the delay; a parked Fetch is answered early; exit 0', async () => {
-    const served = await serve(upstream, { HEADGATE_SHUTDOWN_DELAY: '2s', HEADGATE_SHUTDOWN_GRACE: '20m' })
+    const served = await serve(upstream, { HEADGATE_SHUTDOWN_DELAY: '6s', HEADGATE_SHUTDOWN_GRACE: '20m' })
     const consumer = await parkedConsumer(served, 'parked')
     served.kill('SIGTERM')
     await until(async () => (await status(`${served.admin}/readyz`)) === 503)

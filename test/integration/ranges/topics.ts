@@ -35,7 +35,7 @@ export class Topics {
     for (let attempt = 0; ; attempt++) {
       const offsets = await this.admin.fetchTopicOffsets(topic).catch(() => []) // until the leaders serve it
       if (offsets.length === count) return topic
-      if (attempt === 100) throw new Error(`${topic} is not served`)
+      if (attempt === 600) throw new Error(`${topic} is not served`)
       await delay(100)
     }
   }
@@ -71,7 +71,7 @@ export class Topics {
     await this.produce(topic, { producer: 'old', count: 300 })
     await delay(1100) // the broker closes a segment with the first record that comes after its time
     const last = await this.produce(topic, { producer: 'new', count: partitions, start: 1000 })
-    for (let attempt = 0; attempt < 120; attempt++) {
+    for (let attempt = 0; attempt < 240; attempt++) {
       const records = await this.readUpTo(topic, last)
       // One old value of each key is left; the new ones lie in a segment that is still written to.
       if (records.length === keys + last.length) return { topic, records }
