@@ -4,7 +4,7 @@
  * first holds it. A batch of a newer layout than its instance's last waits for a cut where the change needs one.
  */
 import type { Layout } from '../../state/topic-state.ts'
-import { cuttingOf } from './cuts.ts'
+import { cuttingOf, goesToAndFro } from './cuts.ts'
 import { type Batch, type CountReason, explainBatch, type HoldReason, openLayouts, type Turn } from './guard-state.ts'
 import { type Explanation, sinceWhen } from './staleness.ts'
 import { mayStand, unsealed } from './votes.ts'
@@ -47,13 +47,15 @@ function isOfProposal(view: View, batch: Batch, explained: Explanation): boolean
 function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanation, isGranted: boolean): Verdict {
   const { epochs, age } = explained
   const oldest = epochs[0] ?? age
-  const { layout: last, reached } = cuttingOf(turn, view, batch.instance)
+  const cutting = cuttingOf(turn, view, batch.instance)
+  const { layout: last, reached } = cutting
+  const waits = !isGranted && !goesToAndFro(cutting)
   const open = openLayouts(view, turn.atMs, turn.state.times)
   const current = open.at(-1)?.epoch ?? age
   const sealed = isLateAfterSeal(view, age) ? (['late after the seal'] as CountReason[]) : []
   if (epochs.length === 0) {
     const isCut = crossesCut(open, age, current)
-    if (isCut && !isGranted) return { type: 'hold', reason: 'cut', age, oldest, target: current, isMixed: true }
+    if (isCut && waits) return { type: 'hold', reason: 'cut', age, oldest, target: current, isMixed: true }
     // Its old records lie above the cut, if one was taken, and its producer is cut again.
     const counts: CountReason[] = isCut ? ['mixed layouts in one batch', ...sealed] : sealed
     return { type: 'forward', age, oldest, layout: age, counts }
@@ -70,9 +72,10 @@ function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanatio
     if (crossesCut(open, newest, reached)) counts.push('late after its cut')
     return { type: 'forward', age, oldest, layout: Math.min(last, newest), counts }
   }
-  if (!isGranted && crossesCut(open, last, since)) {
+  if (crossesCut(open, last, since)) {
     // It waits itself: while it is away to come back nothing older stands behind it.
-    return { type: 'hold', reason: 'cut', age, oldest: since, target: since }
+    if (waits) return { type: 'hold', reason: 'cut', age, oldest: since, target: since }
+    if (!isGranted) counts.push('to and fro')
   }
   return { type: 'forward', age, oldest, layout: since, counts }
 }

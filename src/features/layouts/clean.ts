@@ -84,6 +84,8 @@ type Arrival = Extract<LedgerEvent, { type: 'arrived' }>
 const slowMs = 500
 /** Far beyond every `comeBackMs`: what did not come back by then is not remembered. */
 const longestOwedMs = 60_000
+/** Far beyond what a client has in flight. */
+const owedMax = 500
 
 export function newLedger(instance: string, knownEpoch: number): Ledger {
   return {
@@ -230,7 +232,15 @@ function arrive(ledger: Ledger, { mark, others, age }: Arrival, now: number): Le
 
 function owe(ledger: Ledger, { mark, age, oldest }: Dated, now: number): Ledger {
   const owed = ledger.owed.filter((other) => other.mark !== mark && now - other.sinceMs < longestOwedMs)
-  return { ...ledger, owed: [...owed, { mark, age, oldest, sinceMs: now }] }
+  return { ...ledger, owed: [...mergeOldest(owed), { mark, age, oldest, sinceMs: now }] }
+}
+
+/** Its clock may stand still for hours while its batches fail: beyond a bound the next one stands for the oldest too. */
+function mergeOldest(owed: readonly Owed[]): readonly Owed[] {
+  const [first, second, ...rest] = owed
+  if (first === undefined || second === undefined || owed.length < owedMax) return owed
+  const age = Math.min(first.age, second.age)
+  return [{ ...second, age, oldest: Math.min(first.oldest, second.oldest) }, ...rest]
 }
 
 function touch(ledger: Ledger, age: number, now: number): Ledger {

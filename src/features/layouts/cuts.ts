@@ -10,11 +10,22 @@ import { clockOf, hasUnansweredOlder, lastOlder, owesOlder } from './clean.ts'
 import { appendOnce, type Cutting, ledgerOf, type Round, type Turn } from './guard-state.ts'
 import type { View } from '../../state/view.ts'
 
+/** Far more than one client ever needed, in the model and in practice. */
+const cutsMax = 20
+
 /** The layout of the instance's last batch; of an unknown one the oldest by which batches may still come. */
 export function cuttingOf(turn: Turn, view: View, instance: string): Cutting {
   const oldest = openEpochs(view.topic, turn.atMs, turn.state.times.settleMs)[0] ?? 0
   const known = turn.state.cutting.get(instance) ?? { layout: oldest, reached: oldest, sinceMs: turn.atMs }
   return known.layout < oldest ? { ...known, layout: oldest } : known
+}
+
+/**
+ * Changes layout again and again: several clients go by one name, or keys that no rule places. Cuts are kept as long as
+ * their records, so there is an end to them, and what it writes is counted instead.
+ */
+export function goesToAndFro({ cuts = 0 }: Cutting): boolean {
+  return cuts >= cutsMax
 }
 
 export function setCutting(turn: Turn, instance: string, cutting: Cutting): void {
@@ -29,10 +40,13 @@ export function awaitCut(turn: Turn, view: View, instance: string, target: numbe
   setCutting(turn, instance, { ...cutting, target, sinceMs })
 }
 
-/** Something older arrived, failed or was lost: cuts of this instance that are not in force do not serve it. */
+/**
+ * Something older arrived, failed or was lost: cuts of this instance that are not in force do not serve it, unless it
+ * has waited so long that it gets its cut whatever comes.
+ */
 export function restartCut(turn: Turn, instance: string, age: number): void {
-  const target = turn.state.cutting.get(instance)?.target
-  if (target === undefined || age >= target) return
+  const { target, sinceMs = 0 } = turn.state.cutting.get(instance) ?? {}
+  if (target === undefined || age >= target || turn.atMs - sinceMs >= turn.state.times.cutBoundMs) return
   turn.state.rounds = turn.state.rounds.map((round) => {
     const { [instance]: _, ...targets } = round.targets
     return { ...round, targets }
@@ -78,7 +92,8 @@ export function setEnds(turn: Turn, id: string, read: Readonly<Record<number, nu
 function finishCut(turn: Turn, view: View, instance: string, target: number): void {
   const { target: waited, ...cutting } = cuttingOf(turn, view, instance)
   const isDone = waited === undefined || waited <= target
-  setCutting(turn, instance, { ...cutting, ...(isDone ? {} : { target: waited }), layout: target })
+  const cuts = target > cutting.reached ? 1 : (cutting.cuts ?? 0) + 1
+  setCutting(turn, instance, { ...cutting, ...(isDone ? {} : { target: waited }), layout: target, cuts })
 }
 
 function recordCut(turn: Turn, view: View, round: Round, ends: Readonly<Record<number, number>>): void {

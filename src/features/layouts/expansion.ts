@@ -16,6 +16,7 @@ import {
   widestCount,
 } from '../../state/topic-state.ts'
 import { range } from './keys-moving.ts'
+import { noteSent, type Sent } from './sent.ts'
 import type { LayoutTimes } from './times.ts'
 import { unsealed } from './votes.ts'
 import type { View } from '../../state/view.ts'
@@ -30,7 +31,7 @@ export interface CoordinatorState {
   observed?: { count: number; isLed: boolean; leaderEpochs: Readonly<Record<number, number>> }
   /** Answers of reads of end offsets, by what they were read for. */
   reads: Readonly<Record<string, Readonly<Record<number, number>>>>
-  sent: Readonly<Record<string, number>>
+  sent: Sent
 }
 
 export type CoordinatorEvent =
@@ -239,6 +240,6 @@ function append(turn: Turn, what: string, record: StateRecord): void {
 function once(turn: Turn, what: string, effect: CoordinatorEffect, apartMs = turn.state.times.retryMs): void {
   const sentMs = turn.state.sent[what]
   if (sentMs !== undefined && turn.atMs - sentMs < apartMs) return
-  turn.state.sent = { ...turn.state.sent, [what]: turn.atMs }
+  turn.state.sent = noteSent(turn.state.sent, what, turn.atMs)
   turn.effects.push(effect)
 }

@@ -75,10 +75,12 @@ function sealWaits(topic: TopicState, layout: Layout, earlier: readonly number[]
 function cutWaits(topic: TopicState, cut: Cut, earlier: readonly number[], done: Done): Wait[] {
   const counts = topic.layouts.filter((layout) => cut.layouts.includes(layout.epoch)).map((layout) => layout.count)
   const ends = Object.entries(cut.ends).map(([name, end]) => ({ q: Number(name), end }))
-  const passed = new Map(ends.map(({ q, end }) => [q, isPassed(q, end, earlier, done)]))
+  const behind = ends.filter(({ q, end }) => !isPassed(q, end, earlier, done))
+  // There may be hundreds of cuts, and a group is past nearly all of them.
+  if (behind.length === 0) return []
   return ends.flatMap(({ q: partition, end: from }) =>
-    ends
-      .filter(({ q }) => q !== partition && passed.get(q) === false && meet(partition, q, counts))
+    behind
+      .filter(({ q }) => q !== partition && meet(partition, q, counts))
       .map(({ q: parent, end: until }) => ({ partition, from, cut: cut.id, parent, until })),
   )
 }

@@ -3,7 +3,9 @@ import type { ProxyId, StateRecord } from '../../state/record.ts'
 import { currentLayout, type Layout, openEpochs } from '../../state/topic-state.ts'
 import type { View } from '../../state/view.ts'
 import { type Ledger, type LedgerEvent, newLedger, reduceLedger } from './clean.ts'
+import { type LateAnswers, noLates } from './late-answers.ts'
 import { noSequences, type Sequenced, type SequenceGuard } from './sequence-guard.ts'
+import { noteSent, type Sent } from './sent.ts'
 import { explain, type Explanation } from './staleness.ts'
 import type { LayoutTimes } from './times.ts'
 
@@ -50,6 +52,8 @@ export interface Cutting {
   /** The oldest newer layout that a batch of it waits for. */
   readonly target?: number
   readonly sinceMs: number
+  /** Cuts that it was given since it first wrote by the newest layout of its own. */
+  readonly cuts?: number
 }
 
 /** A cut on its way: ends are read, then recorded, then read by every proxy. */
@@ -77,11 +81,11 @@ export interface GuardState {
   /** Epoch → highest ballot this proxy has used. */
   ballots: Readonly<Record<number, number>>
   /** What was appended and not read back yet → when. */
-  sent: Readonly<Record<string, number>>
+  sent: Sent
   /** Partition → end of the last batch seen acknowledged. */
   ends: Readonly<Record<number, number>>
-  /** Late batches acknowledged before the seal was read, with their end: those above the boundary are counted then. */
-  lates: readonly { batch: Batch; age: number; end: number }[]
+  /** Late batches acknowledged before the seal was read: those above its boundary are counted then. */
+  lates: LateAnswers
   stops: readonly string[]
   /** The last confirmed reads of the state log: when, and up to where. */
   readings: readonly { atMs: number; position: number }[]
@@ -97,6 +101,7 @@ export type CountReason =
   | 'mixed layouts in one batch'
   | 'old and new alike'
   | 'cut without quiet'
+  | 'to and fro'
   | 'acknowledged after the lease'
   | 'held too long'
   | 'at two proxies'
@@ -131,7 +136,7 @@ export function newGuard(proxy: ProxyId, times: LayoutTimes): GuardState {
     ballots: {},
     sent: {},
     ends: {},
-    lates: [],
+    lates: noLates,
     stops: [],
     readings: [],
     split: new Set(),
@@ -185,7 +190,7 @@ export function newestAnywhere(view: View | undefined): number {
 export function appendOnce(turn: Turn, what: string, record: StateRecord): void {
   const sentMs = turn.state.sent[what]
   if (sentMs !== undefined && turn.atMs - sentMs < turn.state.times.retryMs) return
-  turn.state.sent = { ...turn.state.sent, [what]: turn.atMs }
+  turn.state.sent = noteSent(turn.state.sent, what, turn.atMs)
   turn.effects.push({ type: 'append', record })
 }
 

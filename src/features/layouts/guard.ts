@@ -8,16 +8,9 @@
  */
 import { judge, type Verdict } from './admission.ts'
 import { advanceCuts, awaitCut, cuttingOf, isQuiet, restartCut, setCutting, setEnds } from './cuts.ts'
-import {
-  type Batch,
-  type CountReason,
-  type GuardEffect,
-  type GuardState,
-  type Held,
-  note,
-  type Turn,
-} from './guard-state.ts'
+import { type Batch, type GuardEffect, type GuardState, type Held, note, type Turn } from './guard-state.ts'
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
+import { awaitsSeal, latesOf, noLates, remember } from './late-answers.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
 import { reportSplit, takenOver, vote, withdraw } from './votes.ts'
 import type { View } from '../../state/view.ts'
@@ -92,6 +85,7 @@ function handle(turn: Turn, event: GuardEvent): void {
     case 'view':
       state.view = event.view
       state.readings = [...state.readings.slice(1 - readingsMax), { atMs: turn.atMs, position: event.view.position }]
+      countAbove(turn, event.view)
       return advance(turn)
     case 'tick':
       return advance(turn)
@@ -170,8 +164,8 @@ function answer(turn: Turn, event: { id: string; end: number; lapsed: boolean })
   note(turn, batch.instance, { type: 'answered', id: event.id })
   state.ends = { ...state.ends, [batch.partition]: Math.max(event.end, state.ends[batch.partition] ?? 0) }
   if (event.lapsed) countBatch(turn, 'acknowledged after the lease', batch)
-  state.lates = [...state.lates, { batch, age, end: event.end }]
-  countAbove(turn)
+  if (isAboveSeal(turn, age, batch.partition, event.end)) countBatch(turn, 'late above the boundary', batch)
+  else if (awaitsSeal(state.view?.topic, age)) state.lates = remember(state.lates, { batch, age, end: event.end })
 }
 
 function fail(turn: Turn, id: string): void {
@@ -204,23 +198,21 @@ function isAboveSeal(turn: Turn, age: number, partition: number, end: number): b
 }
 
 /** Counts acknowledged late batches that a seal, now known, did not cover; forgets those no change waits for. */
-function countAbove(turn: Turn): void {
+function countAbove(turn: Turn, view: View): void {
   const { state } = turn
-  const reason: CountReason = 'late above the boundary'
-  for (const late of state.lates) {
-    if (isAboveSeal(turn, late.age, late.batch.partition, late.end)) {
-      countBatch(turn, reason, late.batch)
-    }
+  const lates = [...latesOf(state.lates)].reverse()
+  state.lates = noLates
+  for (const late of lates) {
+    const { batch, age, end } = late
+    if (isAboveSeal(turn, age, batch.partition, end)) countBatch(turn, 'late above the boundary', batch)
+    else if (awaitsSeal(view.topic, age)) state.lates = remember(state.lates, late)
   }
-  const layouts = state.view?.topic.layouts ?? []
-  state.lates = state.lates.filter((late) => layouts.some((l) => l.epoch > late.age && l.seal === undefined))
 }
 
 function advance(turn: Turn): void {
   const view = turn.state.view
   if (view === undefined) return
   takePart(turn, view)
-  countAbove(turn)
   for (const instance of takenOver(turn, view)) note(turn, instance, { type: 'takenOver' })
   reportSplit(turn, view)
   grant(turn, view)

@@ -2,7 +2,8 @@
  * Keeps idempotent producers free of sequence gaps after a refusal: once a batch of (producer id, partition) was
  * refused, later ones are refused too until the expected sequence returns. A courtesy, not a promise: the broker would
  * answer 45 and most clients sort that out. It must end, because after an error that its client took for final the
- * sequence never returns: with a new producer epoch or id (InitProducerId), with the connection, or after ten seconds.
+ * sequence never returns: after ten seconds, or with the first batch of a new producer id or epoch, which are what
+ * InitProducerId gives (an epoch is never used twice for one id), so that its answers need not be looked at.
  */
 
 export interface Sequenced {
@@ -24,10 +25,11 @@ const longestMs = 10_000
 
 /** A batch was refused: it is the one to come first, unless an earlier one is missing already. */
 export function expectSequence(guard: SequenceGuard, partition: number, batch: Sequenced, atMs: number): SequenceGuard {
-  const known = guard.get(laneOf(partition, batch.producerId))
-  if (known !== undefined && known.producerEpoch === batch.producerEpoch && known.sequence <= batch.sequence)
-    return guard
-  return new Map(guard).set(laneOf(partition, batch.producerId), { ...batch, sinceMs: atMs })
+  const lane = laneOf(partition, batch.producerId)
+  const current = new Map([...guard].filter(([, expected]) => atMs - expected.sinceMs < longestMs))
+  const known = current.get(lane)
+  if (known === undefined || !isSameOrLater(batch, known)) current.set(lane, { ...batch, sinceMs: atMs })
+  return current
 }
 
 /** Whether the batch must be refused because an earlier one of its producer and partition has not returned. */
@@ -37,19 +39,22 @@ export function isOutOfTurn(guard: SequenceGuard, partition: number, batch: Sequ
   return expected.producerEpoch === batch.producerEpoch && batch.sequence > expected.sequence
 }
 
-/** A batch was let through: the wait for it, and any of an older epoch, is over. */
+/** A batch was let through: the wait for it is over, but not for one that comes after it. */
 export function sawSequence(guard: SequenceGuard, partition: number, batch: Sequenced): SequenceGuard {
   const lane = laneOf(partition, batch.producerId)
-  if (!guard.has(lane)) return guard
+  const expected = guard.get(lane)
+  if (expected === undefined || isSooner(batch, expected)) return guard
   const rest = new Map(guard)
   rest.delete(lane)
   return rest
 }
 
-/** The producer asked for its id again, or its last connection closed: nothing is expected of it any more. */
-export function forgetProducer(guard: SequenceGuard, producerId: string): SequenceGuard {
-  const rest = [...guard].filter(([, expected]) => expected.producerId !== producerId)
-  return rest.length === guard.size ? guard : new Map(rest)
+function isSooner(batch: Sequenced, expected: Sequenced): boolean {
+  return batch.producerEpoch === expected.producerEpoch && batch.sequence < expected.sequence
+}
+
+function isSameOrLater(batch: Sequenced, expected: Sequenced): boolean {
+  return batch.producerEpoch === expected.producerEpoch && batch.sequence >= expected.sequence
 }
 
 function laneOf(partition: number, producerId: string): string {

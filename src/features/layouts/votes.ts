@@ -52,7 +52,8 @@ function castVote(turn: Turn, view: View, layout: Layout): void {
   const ballot = mayStand(turn, layout)
     ? (ballots[epoch] ?? 0)
     : Math.max(ballots[epoch] ?? 0, layout.withdrawn[proxy] ?? 0) + 1
-  if (hasPendingWithdrawal(turn, layout)) return
+  // Both may have been lost: what was taken back is taken back again until the log shows it.
+  if (hasPendingWithdrawal(turn, layout)) return withdraw(turn, view, layout)
   turn.state.ballots = { ...ballots, [epoch]: ballot }
   const here = [...ledgers.values()].filter((ledger) => ledger.goneSinceMs === undefined)
   const instances = here.filter((ledger) => ledger.wrote || ledger.isWriter).map((ledger) => ledger.instance)

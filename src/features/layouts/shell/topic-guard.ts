@@ -12,6 +12,7 @@ import type { ProduceLane } from '../../../editors/produce/lane.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
+import { forgetGone } from '../forgetting.ts'
 import { type GuardEvent, reduceGuard } from '../guard.ts'
 import { type Batch, type GuardEffect, type GuardState, newGuard, openLayouts } from '../guard-state.ts'
 import type { LayoutTimes } from '../times.ts'
@@ -243,21 +244,11 @@ export class TopicGuard {
     if (this.isUnsealed) this.pushes.closeIdle()
   }
 
-  /** Forgets instances that left long ago, while nothing waits for them. */
+  /** Forgets instances that left so long ago that nothing waits for them. */
   tidy(): void {
-    const now = this.context.runtime.wallNow()
-    if (this.isAlert) return
-    const isOld = ({ goneSinceMs }: Ledger): boolean =>
-      goneSinceMs !== undefined && now - goneSinceMs >= this.times.goneAfterMs
-    for (const [instance, ledger] of this.state.ledgers) {
-      if (!isOld(ledger)) continue
-      const ledgers = new Map(this.state.ledgers)
-      const cutting = new Map(this.state.cutting)
-      ledgers.delete(instance)
-      cutting.delete(instance)
-      this.learning.forget(instance)
-      this.state = { ...this.state, ledgers, cutting }
-    }
+    const { state, gone } = forgetGone(this.state, this.context.runtime.wallNow(), !this.isAlert)
+    this.state = state
+    for (const instance of gone) this.learning.forget(instance)
   }
 
   /** This proxy begins a new life under another id: whatever was kept under the old one is void. */

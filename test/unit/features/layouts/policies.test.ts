@@ -6,7 +6,6 @@ import { balanceMarked, isBalanced } from '../../../../src/features/layouts/mark
 import { type PushFacts, pushAtProduce, pushWhenIdle } from '../../../../src/features/layouts/push.ts'
 import {
   expectSequence,
-  forgetProducer,
   isOutOfTurn,
   noSequences,
   sawSequence,
@@ -29,9 +28,21 @@ void test('after a refusal later sequences are refused until the expected one re
 void test('the sequence guard ends: with a new epoch, a new id, or after ten seconds', () => {
   const guard = expectSequence(noSequences, 1, batch(10), 0)
   assert.equal(isOutOfTurn(guard, 1, batch(15, 1), 5), false)
-  assert.equal(isOutOfTurn(forgetProducer(guard, '7'), 1, batch(15), 5), false)
+  assert.equal(isOutOfTurn(guard, 1, { ...batch(15), producerId: '8' }, 5), false)
   assert.equal(isOutOfTurn(guard, 1, batch(15), 9999), true)
   assert.equal(isOutOfTurn(guard, 1, batch(15), 10_000), false)
+})
+
+void test('an earlier batch that passes does not end the wait for a refused one; a batch of a new epoch does', () => {
+  const guard = expectSequence(noSequences, 1, batch(10), 0)
+  assert.equal(isOutOfTurn(sawSequence(guard, 1, batch(5)), 1, batch(15), 5), true)
+  assert.equal(isOutOfTurn(sawSequence(guard, 1, batch(0, 1)), 1, batch(15), 5), false)
+})
+
+void test('a wait that is over is forgotten: the next refusal begins a new one', () => {
+  const guard = expectSequence(noSequences, 1, batch(10), 0)
+  assert.equal(isOutOfTurn(expectSequence(guard, 1, batch(20), 60_000), 1, batch(25), 60_001), true)
+  assert.equal(expectSequence(guard, 2, batch(20), 60_000).size, 1)
 })
 
 const facts: PushFacts = {
