@@ -28,18 +28,36 @@ export class ClusterError extends Error {
   }
 }
 
-const advice: Readonly<Record<number, string>> = {
-  [errorCodes.TOPIC_AUTHORIZATION_FAILED]:
-    "allow it on this topic to the user of Headgate's own connections (without authentication: User:ANONYMOUS)",
-  [errorCodes.GROUP_AUTHORIZATION_FAILED]:
-    "allow Read on this group to the user of Headgate's own connections (without authentication: User:ANONYMOUS)",
-  [errorCodes.CLUSTER_AUTHORIZATION_FAILED]:
-    "allow it on the cluster to the user of Headgate's own connections (without authentication: User:ANONYMOUS)",
+/** What our own user lacks, by the request that was refused: first where it is refused a topic or a group, then the cluster. */
+const needed: Readonly<Record<string, string>> = {
+  Metadata: 'Describe',
+  ListOffsets: 'Describe',
+  OffsetForLeaderEpoch: 'Describe',
+  OffsetFetch: 'Describe',
+  FindCoordinator: 'Describe',
+  Fetch: 'Read',
+  Produce: 'Write',
+  DescribeConfigs: 'DescribeConfigs',
+  CreatePartitions: 'Alter',
+  CreateTopics: 'Create',
+}
+
+const refusedBy: Readonly<Record<number, string>> = {
+  [errorCodes.TOPIC_AUTHORIZATION_FAILED]: 'this topic',
+  [errorCodes.GROUP_AUTHORIZATION_FAILED]: 'this group',
+  [errorCodes.CLUSTER_AUTHORIZATION_FAILED]: 'the cluster',
 }
 
 /** An error code in an answer. @param what what was asked, such as `ListOffsets of topic orders, partition 3` */
 export function refusal(what: string, errorCode: number, message?: string | null): ClusterError {
   const reason = message == null || message === '' ? '' : ` (${message})`
-  const fix = advice[errorCode] === undefined ? '' : `: ${advice[errorCode]}`
+  const fix = adviceOn(what.split(' ', 1)[0] ?? '', errorCode)
   return new ClusterError('HG_CLUSTER_REFUSED', `${what} failed with ${errorName(errorCode)}${reason}${fix}`, errorCode)
+}
+
+function adviceOn(api: string, errorCode: number): string {
+  const resource = refusedBy[errorCode]
+  if (resource === undefined) return ''
+  const operation = needed[api] ?? 'Read'
+  return `: allow ${operation} on ${resource} to the user of Headgate's own connections (without authentication: User:ANONYMOUS)`
 }

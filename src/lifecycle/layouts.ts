@@ -73,7 +73,8 @@ export class Layouts {
       const sessionMs = standIn?.sessionMs
       const bound = sessionMs === undefined ? {} : { sessionMs }
       const rememberMs = rememberedFor(config)
-      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, rememberMs, ...bound })
+      const isGone = (topicId: string): boolean => this.feature.topics.gone.has(topicId)
+      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, rememberMs, isGone, ...bound })
       for (const source of stateMetrics(this.shell)) meters.publish(source)
     }
     this.state = standIn?.state ?? theOne(this.shell)

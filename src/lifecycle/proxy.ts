@@ -212,6 +212,8 @@ class Proxy implements RunningProxy {
     if (state !== undefined && state.condition !== 'ready') {
       reasons.push(`topics with layouts wait, plain traffic goes on: ${state.problem ?? 'the state is lost'}`)
     }
+    const topics = this.layoutParts?.feature.topics.problem
+    if (topics !== undefined) reasons.push(topics)
     return { ready, reasons }
   }
 

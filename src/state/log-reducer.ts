@@ -111,7 +111,7 @@ function change(draft: Draft, entry: LogEntry): void {
   const book: TopicBook = draft.topics[record.topicId] ?? emptyBook(undefined)
   draft.topics[record.topicId] =
     record.kind === 'topic-snapshot'
-      ? adopt(book, entry.key, record.below, record.state, (b) => replayTopic(b, draft.fleet.state))
+      ? adopt(book, entry.key, record.below, record.state ?? undefined, (b) => replayTopic(b, draft.fleet.state))
       : append(book, entry, record, draft.fleet.state)
 }
 
@@ -168,7 +168,15 @@ function applyTombstone(draft: Draft, key: string): void {
     return
   }
   const book = draft.topics[scope]
-  if (book !== undefined) draft.topics[scope] = withoutKey(book, key)
+  if (book === undefined) return
+  const left = withoutKey(book, key)
+  if (isErased(left)) delete draft.topics[scope]
+  else draft.topics[scope] = left
+}
+
+/** Nothing of a topic that was forgotten is left in the log. */
+function isErased({ state, tail, obsolete, snapshots }: TopicBook): boolean {
+  return state === undefined && tail.length === 0 && obsolete.length === 0 && snapshots.length === 0
 }
 
 function withoutKey<S, R>(book: Book<S, R>, key: string): Book<S, R> {

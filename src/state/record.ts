@@ -154,7 +154,10 @@ export interface SplitRecord extends OfTopic {
   instance: string
 }
 
-/** The state below log offset `below`, of the fleet or of one topic; older records may then be removed. */
+/**
+ * The state below log offset `below`, of the fleet or of one topic; older records may then be removed. null: the topic
+ * was deleted, and nothing is known of it any more.
+ */
 export interface FleetSnapshotRecord extends ByProxy {
   kind: 'fleet-snapshot'
   below: number
@@ -164,7 +167,7 @@ export interface FleetSnapshotRecord extends ByProxy {
 export interface TopicSnapshotRecord extends OfTopic {
   kind: 'topic-snapshot'
   below: number
-  state: TopicState
+  state: TopicState | null
 }
 
 export type FleetRecord = RegisterRecord | ExpelRecord

@@ -8,7 +8,7 @@ import type { SnapshotRecord, StateRecord } from './record.ts'
 
 const version = 1
 
-type Kind = 'text' | 'integer' | 'flag' | 'texts' | 'integers' | 'offsets' | 'object' | 'objects'
+type Kind = 'text' | 'integer' | 'flag' | 'texts' | 'integers' | 'offsets' | 'object' | 'object?' | 'objects'
 
 const topic = { topicId: 'text' } as const
 const proposal = { ...topic, proposal: 'text' } as const
@@ -33,7 +33,7 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   pruned: { ...topic, upTo: 'integer' },
   split: { ...topic, instance: 'text' },
   'fleet-snapshot': { below: 'integer', state: 'object' },
-  'topic-snapshot': { ...topic, below: 'integer', state: 'object' },
+  'topic-snapshot': { ...topic, below: 'integer', state: 'object?' },
 }
 const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag', seen: 'integer' }
 /** What a snapshot holds: the parts whose absence would break who replays on it. */
@@ -131,10 +131,11 @@ function isWholeSnapshot({ kind, state }: SnapshotRecord): boolean {
     return isObject(state.members) && Object.values(state.members).every((member) => hasShape(member, shapes.member))
   }
   return (
-    hasShape(state, shapes.topic) &&
-    state.layouts.length > 0 &&
-    state.layouts.every((layout) => hasShape(layout, shapes.layout)) &&
-    state.cuts.every((one) => hasShape(one, shapes.cut))
+    state === null ||
+    (hasShape(state, shapes.topic) &&
+      state.layouts.length > 0 &&
+      state.layouts.every((layout) => hasShape(layout, shapes.layout)) &&
+      state.cuts.every((one) => hasShape(one, shapes.cut)))
   )
 }
 
@@ -180,6 +181,8 @@ function hasKind(value: unknown, kind: Kind): boolean {
       return isObject(value) && Object.values(value).every(Number.isSafeInteger)
     case 'object':
       return isObject(value)
+    case 'object?':
+      return value === null || isObject(value)
     case 'objects':
       return Array.isArray(value) && value.every(isObject)
   }

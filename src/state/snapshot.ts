@@ -14,12 +14,14 @@ const expelledMax = 64
  * Snapshots for every scope whose tail has grown to `tailLength` entries. Proxies that were expelled before
  * `forgetBeforeMs` are forgotten, once no tail goes back to when they lived: replayed without them, what they wrote
  * would be void. A topic at rest would keep them for ever, so many of them are a reason for a snapshot of it, too.
+ * @param isGone whether the cluster has had no such topic for long enough: it gets a snapshot that forgets it
  */
 export function dueSnapshots(
   log: LogState,
   proxy: ProxyId,
   tailLength: number,
   forgetBeforeMs: number,
+  isGone: (topicId: string) => boolean = () => false,
 ): SnapshotRecord[] {
   const below = log.position
   const due: SnapshotRecord[] = []
@@ -34,6 +36,11 @@ export function dueSnapshots(
   const lastOf = old.length < expelledMax ? -1 : Math.max(...old)
   for (const [topicId, book] of Object.entries(log.topics)) {
     const isInTheWay = (book.tail[0]?.offset ?? Infinity) <= lastOf
+    if (isGone(topicId)) {
+      const isForgotten = book.state === undefined && book.tail.length === 0
+      if (!isForgotten) due.push({ kind: 'topic-snapshot', proxy, topicId, below, state: null })
+      continue
+    }
     if (book.state === undefined || (book.tail.length < tailLength && !isInTheWay)) continue
     due.push({ kind: 'topic-snapshot', proxy, topicId, below, state: book.state })
   }
@@ -47,10 +54,15 @@ function forgettable(fleet: FleetState, beforeMs: number): number[] {
     .map(({ expelledAt }) => expelledAt ?? 0)
 }
 
-/** Keys that may be erased now: records below an adopted snapshot, and snapshots older than it. */
+/**
+ * Keys that may be erased now: records below an adopted snapshot, and snapshots older than it; last of all the snapshot
+ * by which a topic was forgotten, once nothing is left that it replaces.
+ */
 export function erasableKeys(log: LogState): string[] {
-  return [log.fleet, ...Object.values(log.topics)].flatMap((book) => [
-    ...book.obsolete,
-    ...book.snapshots.filter((snapshot) => snapshot.below < book.below).map((snapshot) => snapshot.key),
-  ])
+  return [log.fleet, ...Object.values(log.topics)].flatMap((book) => {
+    const older = book.snapshots.filter((snapshot) => snapshot.below < book.below)
+    const isForgotten = book.state === undefined && book.tail.length === 0
+    const erasable = isForgotten && book.obsolete.length === 0 && older.length === 0 ? book.snapshots : older
+    return [...book.obsolete, ...erasable.map((snapshot) => snapshot.key)]
+  })
 }

@@ -129,6 +129,15 @@ export class FakeState implements State {
     this.changed()
   }
 
+  /** The state topic was deleted and made anew: for the only proxy there is. */
+  startAfresh(): void {
+    this.shared.entries.length = 0
+    this.log = emptyLog()
+    this.proxy = this.nextId()
+    this.append({ kind: 'register', proxy: this.proxy, host: this.host })
+    this.changed()
+  }
+
   /** Another proxy puts this one out; it comes back under another id when it reads that. */
   expel(): void {
     this.shared.append({ kind: 'expel', proxy: 'test', expelled: this.proxy })

@@ -1,4 +1,5 @@
 /** What the configuration says of a topic with layouts, and how the parts of the feature find such topics. */
+import type { Connection } from '../../pipeline/connection.ts'
 import type { Order } from '../../state/record.ts'
 import type { View } from '../../state/view.ts'
 import type { PartitionerSetting } from './partitioners.ts'
@@ -37,8 +38,16 @@ export interface LayoutTopic {
 }
 
 export interface LayoutTopics {
-  /** Every topic of the cluster has been seen once. Before that an id may stand for a topic with a rule. */
+  /** Enough is known of the cluster: an id that was not met has no rule. */
   readonly isLoaded: boolean
+  /**
+   * Whether an id that `find` does not know may stand for a topic with a rule. Unless the log says so, that is answered no
+   * after some seconds, and for ever.
+   * @param connection of the client that named it, on which it may be asked for
+   */
+  mayBeRuled(topicId: string, connection: Connection | undefined): boolean
+  /** Told when an id that was asked for was found. */
+  onNamed(listener: () => void): void
   /** The rule for a name, whether or not such a topic is known. */
   rule(name: string): TopicRule | undefined
   /** By name or, where that is empty (Fetch v13+, Produce v13+), by id. undefined: the topic has no rule. */

@@ -43,6 +43,8 @@ export interface StateShellOptions {
   readonly tailLength?: number
   /** How long an expelled proxy is remembered at least: longer than any topic waits for one. Default 1 h. */
   readonly rememberMs?: number
+  /** Whether the cluster has had no such topic for so long that the log may forget it. Default: none. */
+  readonly isGone?: (topicId: string) => boolean
 }
 
 const defaultSessionMs = 10_000
@@ -79,7 +81,7 @@ export class StateShell implements State {
     this.#sessionMs = sessionMs
     this.#problems = new Problems(log)
     this.#announcer = new Announcer(log)
-    this.#tidier = new Tidier({ runtime, tailLength, rememberMs, intervalMs: tidyMs })
+    this.#tidier = new Tidier({ runtime, tailLength, rememberMs, intervalMs: tidyMs, isGone: options.isGone })
     // a read that is not answered must not cost the lease: there is time for another one on a new connection
     const timeoutMs = sessionMs / 4
     const onProblem = (source: 'log' | 'appends') => (problem: string | undefined) => this.#note(source, problem)

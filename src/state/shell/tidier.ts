@@ -15,6 +15,8 @@ export interface TidierOptions {
   /** How long an expelled proxy is remembered at least: longer than any topic waits for one that died. */
   readonly rememberMs: number
   readonly intervalMs: number
+  /** Whether the cluster has had no such topic for so long that its state may be forgotten. */
+  readonly isGone?: ((topicId: string) => boolean) | undefined
 }
 
 interface Writer {
@@ -37,12 +39,12 @@ export class Tidier {
 
   /** @param log a confirmed state: only its reader knows that it missed nothing */
   tidy(log: LogState, writer: Writer): void {
-    const { runtime, tailLength, rememberMs, intervalMs } = this.#options
+    const { runtime, tailLength, rememberMs, intervalMs, isGone } = this.#options
     const nowMs = runtime.now()
     if (nowMs - this.#lastMs < intervalMs) return
     this.#lastMs = nowMs
     for (const [name, atMs] of this.#written) if (nowMs - atMs >= againAfter * intervalMs) this.#written.delete(name)
-    for (const record of dueSnapshots(log, writer.proxy, tailLength, runtime.wallNow() - rememberMs)) {
+    for (const record of dueSnapshots(log, writer.proxy, tailLength, runtime.wallNow() - rememberMs, isGone)) {
       if (this.#isNews(`snapshot ${scopeOf(record)}`, nowMs)) writer.append(record)
     }
     for (const key of erasableKeys(log)) if (this.#isNews(key, nowMs)) writer.erase(key)

@@ -1,6 +1,7 @@
 /**
  * Three proxies' state shells on a broker model, with everything that may go wrong at once: processes killed and
- * restarted, networks cut, answers to appends lost, brokers restarted, the log compacted at any moment. In the end all
+ * restarted, networks cut, answers to appends lost, brokers restarted, the log compacted at any moment, a topic that is
+ * deleted again and again while somebody still writes of it. In the end all
  * shells, and one that only ever saw what compaction left, show what the whole log says; and whoever is expelled by
  * another had stopped acting before.
  */
@@ -22,6 +23,8 @@ import { VirtualRuntime } from '../../support/virtual-runtime.ts'
 
 const topic = '__headgate_state'
 const topicIds = ['T1', 'T2', 'T3']
+/** The one that comes and goes. */
+const fleetingId = 'T3'
 const proxyNames = ['a', 'b', 'c']
 const forMs = 120_000
 const inflatedMax = 1024 * 1024
@@ -35,6 +38,8 @@ class Run {
   /** Every entry that the log ever had. */
   readonly history = new Map<number, LogEntry>()
   areFaultsOn = true
+  /** What the cluster does not have now. */
+  readonly gone = new Set<string>()
   readonly violations: string[] = []
   readonly #prng: Prng
   #ids = 0
@@ -53,7 +58,7 @@ class Run {
 
   start(name: string): void {
     const tailLength = 3 + this.#prng.below(8)
-    this.proxies.set(name, startProxy(this.world, this.broker, name, { tailLength }))
+    this.proxies.set(name, startProxy(this.world, this.broker, name, { tailLength, isGone: (id) => this.gone.has(id) }))
   }
 
   /** Expelled by somebody else while it acts: what the lease is there to prevent. */
@@ -88,6 +93,7 @@ class Run {
       this.log?.compact(this.#happens(0.5) ? undefined : this.#prng.below((this.log?.end ?? 0) + 1))
     }
     if (this.areFaultsOn && this.#happens(0.02)) this.#harm(name)
+    if (this.#happens(0.03) && !this.gone.delete(fleetingId)) this.gone.add(fleetingId)
     if (proxy?.shell.mayAct() === true) this.#work(proxy)
   }
 
@@ -124,6 +130,7 @@ class Run {
 
   #work({ shell }: StateProcess): void {
     const topicId = this.#pick(topicIds)
+    if (this.gone.has(topicId) && !this.#happens(0.1)) return
     const change = this.#change(topicId, shell.view(topicId))
     shell.append({ ...change, proxy: shell.proxy })
   }

@@ -130,7 +130,7 @@ void test('what cannot be had is an error that says what, where, and what to do'
   await assert.rejects(settle(client.createPartitions('t', 2)), (error: unknown) => {
     assert.ok(error instanceof ClusterError)
     assert.equal(error.errorCode, errorCodes.TOPIC_AUTHORIZATION_FAILED)
-    assert.match(error.message, /^CreatePartitions of topic t to 2 failed .*\(no\): allow it on this topic/)
+    assert.match(error.message, /^CreatePartitions of topic t to 2 failed .*\(no\): allow Alter on this topic/)
     return true
   })
   const silence = broker.cluster.controls.add(2, () => ({ swallow: true }))

@@ -94,3 +94,47 @@ test('an entry that cannot be applied changes nothing and is told; the others co
   const [first] = entries
   assert.throws(() => applyEntry(log, first as never))
 })
+
+/** As `append`, of tombstones. */
+function erase(log: LogState, keys: readonly string[]): LogState {
+  const first = log.position
+  return applyEntries(
+    log,
+    keys.map((key, i) => ({ offset: first + i, atMs: 1, key })),
+  )
+}
+
+test('a topic that is gone is forgotten: first by a snapshot, then its records go, and the snapshot last', () => {
+  const log = append(restlessFleet(0), { kind: 'topic', proxy: 'leader', topicId: 'U', name: 'u', count: 1 })
+  const isGone = (topicId: string): boolean => topicId === 'T'
+  const due = dueSnapshots(log, 'leader', 20, 0, isGone)
+  assert.deepEqual(due, [{ kind: 'topic-snapshot', proxy: 'leader', topicId: 'T', below: log.position, state: null }])
+  const forgotten = append(log, ...due)
+  assert.equal(topicOf(forgotten, 'T'), undefined)
+  assert.equal(topicOf(forgotten, 'U')?.name, 'u')
+  assert.deepEqual(dueSnapshots(forgotten, 'leader', 20, 0, isGone), [])
+  const records = erasableKeys(forgotten)
+  assert.deepEqual(records, [`topic/T/2`])
+  const erased = erase(forgotten, records)
+  const last = erasableKeys(erased)
+  assert.deepEqual(last, [`topic-snapshot/T/${log.position}`])
+  const clean = erase(erased, last)
+  assert.deepEqual(Object.keys(clean.topics), ['U'])
+  assert.deepEqual(erasableKeys(clean), [])
+})
+
+test('what comes after a topic was forgotten is forgotten too, or begins it anew', () => {
+  const met: StateRecord = { kind: 'topic', proxy: 'leader', topicId: 'T', name: 't', count: 5 }
+  const log = restlessFleet(0)
+  const forgotten = append(log, ...dueSnapshots(log, 'leader', 20, 0, () => true))
+  const late = append(forgotten, { kind: 'withdrawal', proxy: 'leader', topicId: 'T', epoch: 0, ballot: 1 })
+  assert.equal(topicOf(late, 'T'), undefined)
+  const again = append(late, ...dueSnapshots(late, 'leader', 20, 0, () => true))
+  const keys = erasableKeys(again)
+  assert.deepEqual(erasableKeys(erase(again, keys)), [`topic-snapshot/T/${late.position}`])
+  const back = append(late, met)
+  assert.equal(topicOf(back, 'T')?.layouts[0]?.count, 5)
+  // A reader that comes after compaction sees the same.
+  const tail = append({ ...emptyLog(), position: back.position - 1, fleet: back.fleet }, met)
+  assert.deepEqual(topicOf(tail, 'T'), topicOf(back, 'T'))
+})

@@ -24,6 +24,7 @@ export class LayoutControl {
   stop(): void {
     this.isStopped = true
     this.ticker?.cancel()
+    for (const coordinator of this.coordinators.values()) coordinator.stopped()
   }
 
   /** By name or id; undefined: there is no such topic, or it has no rule. */
@@ -41,7 +42,9 @@ export class LayoutControl {
     if (this.ticker !== undefined || this.isStopped) return
     this.ticker = this.deps.runtime.timer(TICK_MS, () => {
       this.ticker = undefined
-      const busy = this.all().filter((coordinator) => !coordinator.isIdle)
+      const all = this.all()
+      this.dropDeleted(all)
+      const busy = all.filter((coordinator) => !coordinator.isIdle)
       for (const coordinator of busy) coordinator.tick()
       if (busy.length > 0) this.wake()
     })
@@ -59,9 +62,18 @@ export class LayoutControl {
     if (this.isStopped) return
     const all = this.all()
     for (const coordinator of all) coordinator.feed()
-    const ids = new Set(all.map(({ topic }) => topic.topicId))
-    for (const topicId of this.coordinators.keys()) if (!ids.has(topicId)) this.coordinators.delete(topicId)
+    this.dropDeleted(all)
     if (all.some((coordinator) => !coordinator.isIdle)) this.wake()
+  }
+
+  private dropDeleted(all: readonly TopicCoordinator[]): void {
+    if (this.coordinators.size === all.length) return
+    const ids = new Set(all.map(({ topic }) => topic.topicId))
+    for (const [topicId, coordinator] of this.coordinators) {
+      if (ids.has(topicId)) continue
+      this.coordinators.delete(topicId)
+      coordinator.deleted()
+    }
   }
 
   private of(topic: LayoutTopic): TopicCoordinator {

@@ -72,6 +72,8 @@ export class TopicCoordinator {
   private live: { epoch: number; sentMs: number } | undefined
   private isObserving = false
   private isCreating = false
+  /** The refusal that people were told of last. */
+  private told = ''
   /** The change whose partitions the cluster has refused for good, and since when. */
   private refusal: { proposal: string; sinceMs: number } | undefined
 
@@ -225,6 +227,23 @@ export class TopicCoordinator {
     )
   }
 
+  /** The topic is no more, or another one has its name: nobody goes on with its changes. */
+  deleted(): void {
+    const { name } = this.topic
+    this.live = undefined
+    const message = `topic ${name} was deleted before its change to ${this.wish?.plan.to} partitions was decided`
+    const fix = `nothing is left to change; a topic that was made again begins afresh: headgate topics describe ${name}`
+    this.wish?.settle(refuse('HG_TOPIC_UNKNOWN', message, fix))
+  }
+
+  /** This proxy stops: what is in the log goes on without it. */
+  stopped(): void {
+    const { name } = this.topic
+    const message = `this proxy stops; what becomes of the change of topic ${name} to ${this.wish?.plan.to} partitions is not known yet`
+    const fix = `the other proxies go on with it, or abort it: headgate topics describe ${name}`
+    this.wish?.settle(refuse('HG_STATE_UNAVAILABLE', message, fix))
+  }
+
   private create({ creation, plan, ...wish }: Wish): void {
     const own = this.wish
     if (creation === undefined || wish.isCreating || own === undefined) return
@@ -302,6 +321,16 @@ export class TopicCoordinator {
     this.abort(proposal, error.message)
   }
 
+  /** What is asked in the course of a change was refused: a proposed change ends, an open one waits for people. */
+  private cannotAsk(error: FinalError): void {
+    const topic = this.topic.view()?.topic
+    if (error.passes !== false || topic === undefined) return
+    if (topic.proposal !== undefined) return this.refused(topic.proposal.id, error)
+    if (this.told === error.message || unsealed({ topic } as View).length === 0) return
+    this.told = error.message
+    this.deps.log.warn({ topic: topic.name }, `${error.message}; until then the change cannot be sealed`)
+  }
+
   private observe(): void {
     if (this.isObserving) return
     this.isObserving = true
@@ -317,9 +346,10 @@ export class TopicCoordinator {
         const leaderEpochs = Object.fromEntries(partitions.map(({ leaderEpoch }, index) => [index, leaderEpoch]))
         this.reduce({ type: 'observed', count: partitions.length, isLed, leaderEpochs })
       },
-      (error: Error) => {
+      (error: FinalError) => {
         this.isObserving = false
         log.debug({ topic: this.topic.name }, `cannot be described: ${error.message}`)
+        this.cannotAsk(error)
       },
     )
   }
@@ -328,7 +358,10 @@ export class TopicCoordinator {
     this.deps.cluster.endOffsets(this.topic.name, partitions).then(
       (ends) => this.reduce({ type: 'ends', what, ends }),
       // Asked again after `retryMs`.
-      (error: Error) => this.deps.log.debug({ topic: this.topic.name }, `no end offsets: ${error.message}`),
+      (error: FinalError) => {
+        this.deps.log.debug({ topic: this.topic.name }, `no end offsets: ${error.message}`)
+        this.cannotAsk(error)
+      },
     )
   }
 

@@ -31,6 +31,7 @@ export function fateOf(plan: ChangePlan, id: string, seen: Proposal | undefined,
   const { proposal, aborted } = topic
   if (proposal?.id === id) return undefined
   if (aborted?.proposal === id) return { kind: 'aborted', reason: aborted.reason } satisfies Aborted
+  if (currentLayout(topic).epoch < plan.after) return lost(topic)
   const next = layoutOf(topic, plan.after + 1)
   if (next !== undefined) {
     return next.count === plan.to ? opened(next) : overtaken(topic)
@@ -42,6 +43,12 @@ export function fateOf(plan: ChangePlan, id: string, seen: Proposal | undefined,
 
 function opened({ epoch, count }: { epoch: number; count: number }): Opened {
   return { kind: 'opened', epoch, count }
+}
+
+function lost(topic: TopicState): Refusal {
+  const { name } = topic
+  const message = `the state log was lost meanwhile: layouts of topic ${name} begin anew with ${currentLayout(topic).count} partitions`
+  return refuse('HG_STATE_UNAVAILABLE', message, `look at it (headgate topics describe ${name}) and ask again`)
 }
 
 function overtaken(topic: TopicState): Refusal {

@@ -44,6 +44,8 @@ export class GatedGroup {
   /** What is read now does not count any more. */
   private isVoid = false
   private timer: Timer | undefined
+  /** Why its commits, or what lies above them, cannot be read; undefined: they can. */
+  problem: string | undefined
 
   constructor(id: string, policy: GateRule['gate'], deps: GatedGroupDeps) {
     this.id = id
@@ -131,12 +133,23 @@ export class GatedGroup {
         range(0, widestCount(state)).map((partition) => ({ topic: topic.name, partition })),
       )
       if (rows.length > 0) await this.learn(asked, await this.deps.cluster.committed(this.id, rows), sentAtMs)
+      this.problem = undefined
     } catch (error) {
-      this.deps.log.debug({ group: this.id, error: (error as Error).message }, 'the commits of a group cannot be read')
+      this.failed(error as ClusterFailure)
     }
     this.isReading = false
     if (this.stamp() !== before) this.deps.changed()
     if (this.isVoid) this.poke()
+  }
+
+  /** What passes by itself is told only when somebody has waited for long (group-gates.ts). */
+  private failed({ message, passes }: ClusterFailure): void {
+    const isNews = this.problem !== message
+    this.problem = message
+    const { log } = this.deps
+    if (passes === false && isNews)
+      log.warn({ group: this.id }, `${message}; until then this group waits behind gates that its commits would open`)
+    else log.debug({ group: this.id, error: message }, 'the commits of a group cannot be read')
   }
 
   private stamp(): string {
@@ -177,6 +190,12 @@ export class GatedGroup {
       }),
     )
   }
+}
+
+/** `passes` false: asking again is of no use until people have done something. */
+interface ClusterFailure {
+  readonly passes?: boolean
+  readonly message: string
 }
 
 interface Asked {

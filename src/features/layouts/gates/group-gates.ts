@@ -68,6 +68,7 @@ export class GroupGates implements FetchPolicy {
       this.watch.changed()
       this.changed()
     })
+    topics.onNamed(() => this.changed())
     this.sweepLater()
   }
 
@@ -77,6 +78,7 @@ export class GroupGates implements FetchPolicy {
     const { isBlind, restless } = this.watch.look()
     let gates = this.instances.get(instance)
     if (gates === undefined) this.instances.set(instance, (gates = new InstanceGates(instance, this)))
+    gates.connection = connection
     if (isBlind || gates.isStarting) return gates
     return restless.length === 0 || gates.isOpen(restless) ? undefined : gates
   }
@@ -119,10 +121,9 @@ export class GroupGates implements FetchPolicy {
   }
 
   /** Whether a topic that was not found may have a rule all the same: it was not met here yet. */
-  mayHaveRule(name: string, topicId: string): boolean {
-    const { topics, state } = this.options
-    if (name !== '') return topics.rule(name) !== undefined
-    return !topics.isLoaded || state.view(topicId) !== undefined
+  mayHaveRule(name: string, topicId: string, connection: Connection | undefined): boolean {
+    const { topics } = this.options
+    return name === '' ? topics.mayBeRuled(topicId, connection) : topics.rule(name) !== undefined
   }
 
   now(): number {
@@ -205,8 +206,9 @@ export class GroupGates implements FetchPolicy {
       if (this.told.has(name)) continue
       this.told.add(name)
       const waits = views.slice(0, 8).map(describe)
+      const problem = this.groups.get(id)?.problem
       log.warn(
-        { group: id, topic: topic.name, waits },
+        { group: id, topic: topic.name, waits, ...(problem === undefined ? {} : { problem }) },
         `records wait behind a gate for ${Math.round(oldestMs / 1000)} s`,
       )
     }

@@ -1,5 +1,6 @@
 /** What one client may have: the gates of all the groups that it was seen in, asked for each partition that it fetches. */
 import type { FetchView, PartitionPolicy } from '../../../editors/fetch/policy.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
 import type { Instance } from '../../../pipeline/instance.ts'
 import type { TopicState } from '../../../state/topic-state.ts'
 import type { LayoutTopic } from '../topic-rule.ts'
@@ -22,6 +23,8 @@ export class InstanceGates implements FetchView {
   private openVersion = -1
   private openFor: readonly LayoutTopic[] = []
   private wasCounted = false
+  /** On which it sent its last Fetch. */
+  connection: Connection | undefined
 
   constructor(instance: Instance, gates: GroupGates) {
     this.instance = instance
@@ -66,12 +69,13 @@ export class InstanceGates implements FetchView {
   /** A topic that is not known (yet): where it may have a rule, it waits until it is. */
   private unmet(name: string, topicId: string, partition: number): PartitionPolicy | undefined {
     const { gates } = this
-    if (!gates.mayHaveRule(name, topicId)) return undefined
+    const { connection } = this
+    if (!gates.mayHaveRule(name, topicId, connection)) return undefined
     return {
       limit: () => {
         const topic = gates.find(name, topicId)
         if (topic !== undefined) return this.limit(topic, partition)
-        return gates.mayHaveRule(name, topicId) ? SHUT : OPEN
+        return gates.mayHaveRule(name, topicId, connection) ? SHUT : OPEN
       },
     }
   }

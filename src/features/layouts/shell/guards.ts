@@ -9,7 +9,8 @@ import type { Connection } from '../../../pipeline/connection.ts'
 import type { Timer } from '../../../runtime/runtime.ts'
 import type { GuardContext } from './context.ts'
 import { TopicGuard } from './topic-guard.ts'
-import type { KnownTopic, Topics } from './topics.ts'
+import type { KnownTopic } from './known-topic.ts'
+import type { Topics } from './topics.ts'
 import type { Writer } from './writers.ts'
 
 const TICK_MS = 100
@@ -61,6 +62,7 @@ export class Guards implements ProducePolicy {
     this.topics = topics
     this.proxy = context.state.proxy
     topics.onTopic((topic, isThere) => (isThere ? this.add(topic) : this.remove(topic)))
+    topics.onNamed(() => this.settleWaiting())
     topics.onSeen((topic) => this.byTopic.get(topic.topicId)?.stillness.noteLeaders())
     context.state.onChange(() => this.stateChanged())
   }
@@ -81,7 +83,7 @@ export class Guards implements ProducePolicy {
     walk.open(bytes, version, bodyAt, end)
     let mustOpen = false
     while (walk.next()) {
-      const sight = this.sight(use, bytes, walk.start, walk.end, version)
+      const sight = this.sight(use, lane, bytes, version)
       if (sight === undefined) mustOpen = true
       else if (sight.guard !== undefined) mustOpen = this.looksAt(use, lane, sight, sight.guard) || mustOpen
     }
@@ -122,13 +124,13 @@ export class Guards implements ProducePolicy {
   }
 
   /** undefined: a topic with a rule that is not known yet, so it must be waited for. */
-  private sight(use: Use, bytes: Buffer, start: number, end: number, version: number): Sight | undefined {
+  private sight(use: Use, lane: ProduceLane, bytes: Buffer, version: number): Sight | undefined {
+    const { start, end } = this.walk
     for (const sight of use.sights) if (isSame(sight.name, bytes, start, end)) return sight
     const name = version >= IDS_FROM ? '' : bytes.toString('utf8', start, end)
     const id = version >= IDS_FROM ? bytes.toString('base64url', start, end) : ''
     const topic = this.topics.find(name, id)
-    if (topic === undefined && this.isUnmet(name)) return undefined
-    if (topic === undefined && name === '') this.topics.meetId()
+    if (topic === undefined && this.isUnmet(name, id, lane.connection)) return undefined
     const guard = topic === undefined ? undefined : this.byTopic.get(topic.topicId)
     const sight: Sight = { name: Buffer.from(bytes.subarray(start, end)), guard, isNoted: false, isLearned: false }
     if (use.sights.length >= SIGHTS_MAX) use.sights.shift()
@@ -136,9 +138,13 @@ export class Guards implements ProducePolicy {
     return sight
   }
 
-  /** Whether it may turn out to be a topic with a rule: named so, or an id before all topics were seen once. */
-  private isUnmet(name: string): boolean {
-    return name === '' ? !this.topics.isLoaded : this.topics.rule(name) !== undefined
+  /** Whether it may turn out to be a topic with a rule: named so, or an id that nobody has named yet. */
+  private isUnmet(name: string, topicId: string, connection: Connection): boolean {
+    return name === '' ? this.topics.mayBeRuled(topicId, connection) : this.topics.rule(name) !== undefined
+  }
+
+  private isBatchUnmet({ topic, topicId, lane }: ProduceBatch): boolean {
+    return this.isUnmet(topic, topicId, lane.connection)
   }
 
   private noteWrite(writer: Writer, lane: ProduceLane, guard: TopicGuard): void {
@@ -179,7 +185,7 @@ export class Guards implements ProducePolicy {
   ): AdmittedBatch | undefined {
     if (batch.records.length === 0) return undefined
     const guard = this.guardOf(batch)
-    if (guard === undefined) return this.isUnmet(batch.topic) ? this.await(batch, decide) : undefined
+    if (guard === undefined) return this.isBatchUnmet(batch) ? this.await(batch, decide) : undefined
     const { writer } = this.use(batch.lane)
     this.noteWriteOnce(writer, batch.lane, guard)
     const admitted = guard.admit(writer, batch, pushes.has(guard), decide)
@@ -235,8 +241,7 @@ export class Guards implements ProducePolicy {
   }
 
   private askFor({ topic, topicId }: ProduceBatch): void {
-    if (topic === '') this.topics.meetId()
-    else this.topics.meet(topic, topicId, 0)
+    if (topic !== '') this.topics.meet(topic, topicId, 0)
   }
 
   /** Batches of topics that are known by now go on, in order; so do those that waited in vain. */
@@ -245,7 +250,7 @@ export class Guards implements ProducePolicy {
       const { batch, sinceMs, decide } = item
       if (item.isLost) continue
       const isOverdue = this.context.runtime.now() - sinceMs >= UNMET_MS
-      if (this.guardOf(batch) === undefined && this.isUnmet(batch.topic) && !isOverdue) {
+      if (this.guardOf(batch) === undefined && this.isBatchUnmet(batch) && !isOverdue) {
         this.waiting.push(item)
         this.askFor(batch)
         continue

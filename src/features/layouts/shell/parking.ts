@@ -29,6 +29,11 @@ export class Parking {
     this.retry()
   }
 
+  /** @returns what waits; it waits here no longer */
+  end(): readonly Batch[] {
+    return this.parked.splice(0).map(({ batch }) => batch)
+  }
+
   /** Lets go what may go now. */
   retry(): void {
     const { context, guard } = this

@@ -12,7 +12,8 @@ import { countShown } from '../shrink.ts'
 import type { TopicRule } from '../topic-rule.ts'
 import type { GuardContext } from './context.ts'
 import type { Guards } from './guards.ts'
-import type { KnownTopic, Topics } from './topics.ts'
+import type { KnownTopic } from './known-topic.ts'
+import type { Topics } from './topics.ts'
 import type { Writer } from './writers.ts'
 
 /** How many partitions a member of a group may see; undefined: as many as any layout had. */
@@ -45,7 +46,10 @@ export class Showings implements TopicPolicy {
 
   topic(connection: Connection, listed: ListedTopic): TopicShowing | undefined {
     const rule = this.topics.rule(listed.name)
-    if (rule === undefined) return undefined
+    if (rule === undefined) {
+      this.topics.meet(listed.name, listed.topicId, listed.count)
+      return undefined
+    }
     return {
       decide: (isOverdue) => this.decide(connection, listed, rule, isOverdue),
       shown: (count) => this.shown(connection, listed, count),

@@ -22,7 +22,7 @@ import { Learning } from './learning.ts'
 import { Parking } from './parking.ts'
 import { Pushes } from './pushes.ts'
 import { Stillness } from './stillness.ts'
-import type { KnownTopic } from './topics.ts'
+import type { KnownTopic } from './known-topic.ts'
 import type { Writer } from './writers.ts'
 
 const refresh: BatchVerdict = { kind: 'refuse', errorCode: errorCodes.NOT_LEADER_OR_FOLLOWER }
@@ -270,10 +270,15 @@ export class TopicGuard {
     this.feed()
   }
 
-  /** The topic was deleted. */
+  /** The topic was deleted. What waits goes to the broker, which may have another topic of that name by now. */
   end(): void {
     this.stillness.stops.clear()
-    for (const id of [...this.pending.keys()]) this.settle(id, 'forward')
+    const { held } = this.state
+    for (const batch of [...held.map((waiting) => waiting.batch), ...this.parking.end()]) {
+      if (!this.isWaiting(batch.id)) continue
+      this.context.counted.add(this.topic.name, 'topic deleted while it waited', batch.instance)
+      this.settle(batch.id, 'forward')
+    }
   }
 
   // --- the reducer

@@ -3,23 +3,36 @@
  * that pass and by asking the cluster, at the start and every 30 seconds. A topic met for the first time is recorded with
  * the count it has then; until that was read back it has no view and is not shown. A topic that was deleted and made
  * again has another id and starts afresh.
+ *
+ * Invariants: what has no rule never waits for long, whether or not our own client may ask the cluster; an id that was
+ * deleted does not come back because some broker has not heard of it.
  */
 import type { Cluster, TopicDescription } from '../../../cluster/cluster.ts'
+import type { Connection } from '../../../pipeline/connection.ts'
 import { zeroUuid } from '../../../protocol/uuid.ts'
 import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
-import { currentLayout } from '../../../state/topic-state.ts'
-import type { View } from '../../../state/view.ts'
+import { currentLayout, type TopicState } from '../../../state/topic-state.ts'
 import type { Log } from '../../../telemetry/log.ts'
-import type { LayoutTopic, LayoutTopics, TopicRule } from '../topic-rule.ts'
+import type { LayoutTopics, TopicRule } from '../topic-rule.ts'
+import { DeletedTopics } from './deleted-topics.ts'
+import { GoneTopics } from './gone-topics.ts'
+import { KnownTopic } from './known-topic.ts'
+import { TopicIds } from './topic-ids.ts'
 
 const REFRESH_MS = 30_000
 /** After a question that failed, and while something is not known yet. */
 const RETRY_MS = 1000
-/** A topic counts as deleted when it was not named so often in a row: one broker may not know it yet. */
+/** A topic is asked for by name when it was not named so often in a row: one broker may not know it yet. */
 const MISSED_MAX = 2
 /** Names whose rule is remembered, matching or not. */
 const NAMES_MAX = 50_000
+/** Names that wait for the question under way. */
+const WANTED_MAX = 1000
+/** How long ids that nobody knows are taken for topics that may have a rule, from the first of them on. */
+const BLIND_MS = 5000
+/** How long the cluster must not have been asked in vain before people are told. */
+const TELL_MS = 10_000
 
 export interface TopicsOptions {
   readonly rules: readonly TopicRule[]
@@ -29,57 +42,50 @@ export interface TopicsOptions {
   readonly log: Log
 }
 
-export class KnownTopic implements LayoutTopic {
-  readonly name: string
-  readonly topicId: string
-  readonly rule: TopicRule
-  /** The partitions that the cluster has, hidden ones too, and their leaders where the cluster was asked (−1: none). */
-  count = 0
-  leaders: readonly number[] = []
-  /** How often in a row the cluster did not name it. */
-  missed = 0
-  /** When its `topic` record was appended last. */
-  recordedAtMs = -Infinity
-  private readonly state: State
-
-  constructor(name: string, topicId: string, rule: TopicRule, state: State) {
-    this.name = name
-    this.topicId = topicId
-    this.rule = rule
-    this.state = state
-  }
-
-  view(): View | undefined {
-    return this.state.mayAct() ? this.state.view(this.topicId) : undefined
-  }
-}
-
 export class Topics implements LayoutTopics {
   /** Grows whenever a topic comes or goes: what was looked up before may be different now. */
   revision = 0
-  /** All topics of the cluster have been seen once. */
-  isLoaded = false
+  /** Topics that the log knows and the cluster has no more. */
+  readonly gone: GoneTopics
   private readonly options: TopicsOptions
   private readonly byName = new Map<string, KnownTopic>()
   private readonly byId = new Map<string, KnownTopic>()
+  private readonly ids: TopicIds
+  private readonly deleted = new DeletedTopics()
   /** The rule of each name asked for lately; null: none. */
   private readonly ruleOf = new Map<string, TopicRule | null>()
-  /** Ids of topics that were deleted: the log may still name them. */
-  private readonly deleted = new Set<string>()
   private readonly listeners: ((topic: KnownTopic, isThere: boolean) => void)[] = []
   private readonly seenListeners: ((topic: KnownTopic) => void)[] = []
+  private readonly namedListeners: (() => void)[] = []
   private timer: Timer | undefined
   private isAsking = false
   /** Names to ask for as soon as the question under way is answered. */
   private readonly wanted = new Set<string>()
   private isStopped = false
+  /** All topics of the cluster have been seen once. */
+  private wasListed = false
+  /** Since when ids wait that nobody knows, until all topics have been seen. */
+  private blindSinceMs: number | undefined
+  /** When all topics were listed last, or the first attempt began; why not again. */
+  private listedAtMs: number
+  private failure: string | undefined
+  private isTold = false
 
   constructor(options: TopicsOptions) {
+    const { runtime, log, state, cluster } = options
     this.options = options
+    this.listedAtMs = runtime.now()
+    this.gone = new GoneTopics(state, cluster)
+    this.ids = new TopicIds(runtime, log, (topics) => {
+      for (const { name, topicId, count } of topics) this.meet(name, topicId, count)
+      for (const listener of this.namedListeners) listener()
+    })
   }
 
   start(): void {
-    this.options.state.onChange(() => {
+    const { state, runtime } = this.options
+    this.listedAtMs = runtime.now()
+    state.onChange(() => {
       this.learnFromState()
       this.record()
     })
@@ -89,6 +95,20 @@ export class Topics implements LayoutTopics {
   stop(): void {
     this.isStopped = true
     this.timer?.cancel()
+  }
+
+  /** Why the cluster's topics cannot be listed, and since when they could not; undefined: they can. */
+  get problem(): string | undefined {
+    const { runtime } = this.options
+    if (this.failure === undefined || runtime.now() - this.listedAtMs < TELL_MS) return undefined
+    return `Headgate's own client cannot list the topics: ${this.failure}`
+  }
+
+  /** An id that is not known has no rule: all topics were seen once, or that was waited for long enough. */
+  get isLoaded(): boolean {
+    if (this.wasListed) return true
+    const { blindSinceMs } = this
+    return blindSinceMs !== undefined && this.options.runtime.now() - blindSinceMs >= BLIND_MS
   }
 
   find(name: string, topicId: string): KnownTopic | undefined {
@@ -109,6 +129,11 @@ export class Topics implements LayoutTopics {
     this.seenListeners.push(listener)
   }
 
+  /** Told when an id that was asked for was found, with a rule or without. */
+  onNamed(listener: () => void): void {
+    this.namedListeners.push(listener)
+  }
+
   /** The rule for a name, whether or not such a topic exists. Topics of Kafka's own and of Headgate have none. */
   rule(name: string): TopicRule | undefined {
     let rule = this.ruleOf.get(name)
@@ -124,9 +149,22 @@ export class Topics implements LayoutTopics {
     return this.options.rules.find(({ topic }) => topic.test(name))
   }
 
+  /** Whether an id that `find` does not know may stand for a topic with a rule. Begins to find out which it is. */
+  mayBeRuled(topicId: string, connection: Connection | undefined): boolean {
+    if (this.ids.isPlain(topicId) || this.deleted.has(topicId)) return false
+    const recorded = this.options.state.view(topicId)?.topic.name
+    // The cluster has said that the name means another topic now.
+    if (recorded !== undefined && this.byName.get(recorded)?.isConfirmed === true) return false
+    if (recorded !== undefined) return this.rule(recorded) !== undefined
+    if (connection !== undefined) this.ids.identify(topicId, connection)
+    if (this.wasListed) return false
+    this.blindSinceMs ??= this.options.runtime.now()
+    return !this.isLoaded
+  }
+
   /**
-   * A topic with a rule was named, by whatever is known of it. undefined: the cluster has to be asked for its id first,
-   * which is begun.
+   * A topic was named, by whatever is known of it. undefined: it has no rule, or the cluster has to be asked for its id
+   * first, which is begun.
    */
   meet(name: string, topicId: string, count: number): KnownTopic | undefined {
     const known = this.byName.get(name)
@@ -135,17 +173,22 @@ export class Topics implements LayoutTopics {
       return known
     }
     const rule = this.rule(name)
-    if (rule === undefined) return undefined
-    if (topicId === zeroUuid || count === 0) {
-      void this.ask([name])
+    if (rule === undefined) {
+      this.ids.addPlain(topicId)
       return undefined
+    }
+    // The broker may not know yet what our own client was told.
+    if (topicId === zeroUuid || count === 0 || known?.isConfirmed === true || this.deleted.has(topicId)) {
+      void this.ask([name])
+      // Where our own client is told nothing of this topic, what clients are told has to do.
+      if (known?.isConfirmed !== false || count === 0 || topicId === zeroUuid || !this.mayReturn(topicId))
+        return undefined
     }
     return this.add(name, topicId, rule, count)
   }
 
-  /** An id without a name was met: which topic it is, the next question shows. */
-  meetId(): void {
-    void this.ask(undefined)
+  private mayReturn(topicId: string): boolean {
+    return this.deleted.mayReturn(topicId, this.options.runtime.now())
   }
 
   private seen(topic: KnownTopic, count: number): void {
@@ -169,7 +212,7 @@ export class Topics implements LayoutTopics {
   }
 
   private remove(topic: KnownTopic): void {
-    this.deleted.add(topic.topicId)
+    this.deleted.add(topic.topicId, topic.name, this.options.runtime.now())
     this.byName.delete(topic.name)
     this.byId.delete(topic.topicId)
     this.revision++
@@ -180,11 +223,17 @@ export class Topics implements LayoutTopics {
   private learnFromState(): void {
     const { state } = this.options
     if (!state.mayAct()) return
+    const newest = new Map<string, TopicState>()
     for (const topicId of state.topicIds()) {
       const topic = this.byId.has(topicId) || this.deleted.has(topicId) ? undefined : state.view(topicId)?.topic
-      const rule = topic === undefined ? undefined : this.rule(topic.name)
-      if (topic === undefined || rule === undefined || this.byName.has(topic.name)) continue
-      this.add(topic.name, topicId, rule, currentLayout(topic).count)
+      if (topic === undefined || this.rule(topic.name) === undefined || this.byName.has(topic.name)) continue
+      const other = newest.get(topic.name)
+      // One of them was deleted: the one that was met first.
+      if (other === undefined || metAt(topic) > metAt(other)) newest.set(topic.name, topic)
+    }
+    for (const topic of newest.values()) {
+      const rule = this.rule(topic.name)
+      if (rule !== undefined) this.add(topic.name, topic.topicId, rule, currentLayout(topic).count)
     }
   }
 
@@ -196,7 +245,7 @@ export class Topics implements LayoutTopics {
   private recordOne(topic: KnownTopic): void {
     const { state, runtime } = this.options
     if (this.isStopped || !state.mayAct() || state.view(topic.topicId) !== undefined || topic.count === 0) return
-    if (runtime.now() - topic.recordedAtMs < RETRY_MS) return
+    if (this.byId.get(topic.topicId) !== topic || runtime.now() - topic.recordedAtMs < RETRY_MS) return
     topic.recordedAtMs = runtime.now()
     const { name, topicId, count } = topic
     state.append({ kind: 'topic', proxy: state.proxy, topicId, name, count })
@@ -206,13 +255,14 @@ export class Topics implements LayoutTopics {
   private async refresh(): Promise<void> {
     const isDone = await this.ask(undefined)
     if (this.isStopped) return
+    this.tell()
     this.timer = this.options.runtime.timer(isDone ? REFRESH_MS : RETRY_MS, () => void this.refresh())
   }
 
   /** Asks the cluster for these topics (undefined: all). One question at a time. */
   async ask(names: readonly string[] | undefined): Promise<boolean> {
     if (this.isAsking) {
-      for (const name of names ?? []) this.wanted.add(name)
+      for (const name of names ?? []) if (this.wanted.size < WANTED_MAX) this.wanted.add(name)
       return false
     }
     this.isAsking = true
@@ -220,12 +270,10 @@ export class Topics implements LayoutTopics {
       const found = await this.options.cluster.describeTopics(names)
       if (this.isStopped) return true
       for (const topic of found) this.described(topic)
-      if (names === undefined) {
-        this.forgetDeleted(found)
-        this.isLoaded = true
-      }
+      if (names === undefined) await this.listed(found)
       return true
     } catch (error) {
+      if (names === undefined) this.failure = (error as Error).message
       this.options.log.debug({ error: String(error) }, 'topics could not be learned from the cluster')
       return false
     } finally {
@@ -238,21 +286,67 @@ export class Topics implements LayoutTopics {
     }
   }
 
+  /** The cluster says so to our own client. */
   private described({ name, topicId, partitions }: TopicDescription): void {
-    if (this.rule(name) === undefined) return
-    const topic = this.meet(name, topicId, partitions.length)
-    if (topic === undefined) return
+    const rule = this.rule(name)
+    if (rule === undefined) return this.ids.addPlain(topicId)
+    let topic = this.byName.get(name)
+    if (topic?.topicId === topicId) {
+      this.deleted.contradicted(name)
+      this.seen(topic, partitions.length)
+    } else if (partitions.length === 0 || !this.mayReturn(topicId)) return
+    else topic = this.add(name, topicId, rule, partitions.length)
+    topic.isConfirmed = true
     topic.missed = 0
     topic.leaders = partitions.map(({ leader }) => leader)
     for (const listener of this.seenListeners) listener(topic)
   }
 
-  private forgetDeleted(found: readonly TopicDescription[]): void {
+  private async listed(found: readonly TopicDescription[]): Promise<void> {
+    const { runtime, state } = this.options
     const ids = new Set(found.map(({ topicId }) => topicId))
+    this.wasListed = true
+    this.listedAtMs = runtime.now()
+    this.failure = undefined
+    await this.forgetDeleted(ids)
+    await this.gone.listed(ids, runtime.now())
+    this.deleted.prune(new Set(state.topicIds()), runtime.now())
+  }
+
+  /** A list leaves out what our own client may not see, so each that is missing is asked for by name. */
+  private async forgetDeleted(ids: ReadonlySet<string>): Promise<void> {
+    const { cluster, log } = this.options
     for (const topic of [...this.byId.values()]) {
       if (ids.has(topic.topicId)) continue
       topic.missed++
-      if (topic.missed >= MISSED_MAX) this.remove(topic)
+      if (topic.missed < MISSED_MAX) continue
+      try {
+        const found = await cluster.describeTopics([topic.name])
+        if (found.every(({ topicId }) => topicId !== topic.topicId)) this.forget(topic)
+      } catch (error) {
+        if (topic.missed > MISSED_MAX) continue
+        const what = 'it is served with what clients are told of it, and its partition count cannot be changed'
+        log.warn({ topic: topic.name }, `${(error as Error).message}; until then ${what}`)
+      }
     }
   }
+
+  private forget(topic: KnownTopic): void {
+    if (this.byId.get(topic.topicId) === topic && !this.isStopped) this.remove(topic)
+  }
+
+  /** One line when the topics cannot be listed, and one when that is over. */
+  private tell(): void {
+    const { problem, isTold } = this
+    if ((problem !== undefined) === isTold) return
+    this.isTold = !isTold
+    const { log } = this.options
+    if (problem === undefined) return log.info({}, 'the topics of the cluster can be listed again')
+    log.warn({}, `${problem}; topics with layouts may have to wait for that, all others are served as ever`)
+  }
+}
+
+/** Where in the log a topic was met. */
+function metAt({ layouts }: TopicState): number {
+  return layouts[0]?.openedAt ?? -1
 }

@@ -106,13 +106,13 @@ for (const { what, apiKey, answer, says } of [
     what: 'create the topic',
     apiKey: 19,
     answer: { topics: [{ name, errorCode: denied, errorMessage: null }] },
-    says: /CreateTopics of __headgate_state failed with TOPIC_AUTHORIZATION_FAILED: allow it/,
+    says: /CreateTopics of __headgate_state failed with TOPIC_AUTHORIZATION_FAILED: allow Create on this topic/,
   },
   {
     what: 'see its settings',
     apiKey: 32,
     answer: { results: [{ errorCode: denied, errorMessage: null, resourceType: 2, resourceName: name }] },
-    says: /DescribeConfigs of topic __headgate_state failed with TOPIC_AUTHORIZATION_FAILED: allow it/,
+    says: /DescribeConfigs of topic __headgate_state failed with TOPIC_AUTHORIZATION_FAILED: allow DescribeConfigs/,
   },
   {
     what: 'join the group',
@@ -140,7 +140,7 @@ void test('without the right to write it says so, and the lease it has ends with
     return { answer: { responses: topicData.map((topic) => ({ ...topic, partitionResponses })) } }
   })
   const a = startProxy(world, broker, 'a')
-  const says = /Produce of topic __headgate_state, partition 0 failed with TOPIC_AUTHORIZATION_FAILED: allow it/
+  const says = /Produce of topic __headgate_state, partition 0 failed with TOPIC_AUTHORIZATION_FAILED: allow Write/
   assert.ok(await world.run(() => says.test(problemOf(a))), problemOf(a))
   assert.equal(a.shell.mayAct(), false)
   forbid()

@@ -203,3 +203,79 @@ test('without the right to create partitions the asker creates them; each change
     await fleet.until(() => a.topic.layouts.at(-1)?.seal !== undefined)
   }
 })
+
+const never = (): Promise<void> => new Promise(() => undefined)
+
+test('whoever asked is told when the topic is deleted, or made again, before its change is decided', async () => {
+  const fleet = await Fleet.of(2)
+  const [a, b] = [fleet.proxy(0), fleet.proxy(1)]
+  fleet.cluster.createPartitions = never
+  const asked = b.ask('expand', 6)
+  await fleet.until(() => b.topic.proposal !== undefined)
+  for (const { topics } of [a, b]) topics.length = 0
+  const outcome = await fleet.settled(asked, 2000)
+  assert.ok(outcome.kind === 'refused' && outcome.code === 'HG_TOPIC_UNKNOWN', JSON.stringify(outcome))
+  assert.match(outcome.message, /^topic orders was deleted before its change to 6 partitions was decided$/)
+})
+
+test('whoever asked is told when the proxy stops', async () => {
+  const fleet = await Fleet.of(1)
+  fleet.cluster.createPartitions = never
+  const asked = fleet.proxy(0).ask('expand', 6)
+  await fleet.until(() => fleet.proxy(0).topic.proposal !== undefined)
+  fleet.proxy(0).control.stop()
+  const outcome = await fleet.settled(asked, 100)
+  assert.match(outcome.kind === 'refused' ? outcome.message : '', /^this proxy stops; what becomes of the change/)
+})
+
+test('whoever asked is told in the end when the state stays away, or the proxy is expelled again and again', async () => {
+  const fleet = await Fleet.of(2)
+  const [a, b] = [fleet.proxy(0), fleet.proxy(1)]
+  a.state.disconnect()
+  // The lease has lapsed, and nothing was proposed.
+  assert.equal((await fleet.settled(a.ask('expand', 6), 100)).kind, 'refused')
+  a.state.reconnect()
+  await fleet.until(() => a.state.mayAct())
+  fleet.cluster.createPartitions = never
+  const asked = a.ask('expand', 6)
+  await fleet.until(() => b.topic.proposal !== undefined)
+  a.state.disconnect()
+  const outcome = await fleet.settled(asked, 60_000)
+  assert.match(outcome.kind === 'refused' ? outcome.message : '', /^what became of the change .* is not known/)
+})
+
+test('a wish outlives the expulsion of its proxy, before and after it was read back', async () => {
+  const fleet = await Fleet.of(2)
+  const [a] = [fleet.proxy(0)]
+  const asked = a.ask('expand', 6)
+  a.state.expel()
+  assert.deepEqual(await fleet.settled(asked), { kind: 'opened', epoch: 1, count: 6 })
+  const next = a.ask('expand', 12)
+  await fleet.until(() => a.topic.proposal !== undefined)
+  a.state.expel()
+  assert.deepEqual(await fleet.settled(next), { kind: 'opened', epoch: 2, count: 12 })
+})
+
+test('whoever asked is told when the state log was lost, and layouts begin anew', async () => {
+  const fleet = await Fleet.of(1)
+  const a = fleet.proxy(0)
+  await fleet.settled(a.ask('expand', 6))
+  fleet.cluster.createPartitions = never
+  const asked = a.ask('expand', 12)
+  await fleet.until(() => a.topic.proposal !== undefined)
+  a.state.startAfresh()
+  a.state.append({ kind: 'topic', proxy: a.state.proxy, topicId: 'T', name: 'orders', count: 6 })
+  const outcome = await fleet.settled(asked, 5000)
+  assert.match(outcome.kind === 'refused' ? outcome.message : '', /^the state log was lost meanwhile/)
+})
+
+test('what our own user may not read ends the change with what it lacks', async () => {
+  for (const what of ['describeTopics', 'endOffsets'] as const) {
+    const fleet = await Fleet.of(1)
+    const a = fleet.proxy(0)
+    const refused = Object.assign(new Error(`${what} failed: allow Describe`), { passes: false })
+    fleet.cluster[what] = (): Promise<never> => Promise.reject(refused)
+    assert.deepEqual(await fleet.settled(a.ask('expand', 6)), { kind: 'aborted', reason: refused.message })
+    assert.equal(a.count, 3)
+  }
+})

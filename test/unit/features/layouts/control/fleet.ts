@@ -27,6 +27,8 @@ export class TestProxy {
   /** Says `ready` and votes, as the guard does where nobody writes. */
   isReady = true
   votes = true
+  /** Those that the cluster has. */
+  readonly topics: LayoutTopic[] = []
   private readonly appended = new Set<string>()
 
   constructor(fleet: Fleet, host: string) {
@@ -39,11 +41,14 @@ export class TestProxy {
       count: 0,
       view: () => (this.state.mayAct() ? this.state.view('T') : undefined),
     }
+    this.topics.push(topic)
     const topics: LayoutTopics = {
       isLoaded: true,
+      mayBeRuled: () => false,
+      onNamed: () => undefined,
       rule: (name) => (name === topic.name ? topic.rule : undefined),
-      find: (name, topicId) => (name === topic.name || topicId === topic.topicId ? topic : undefined),
-      all: () => [topic],
+      find: (name, topicId) => this.topics.find((one) => name === one.name || topicId === one.topicId),
+      all: () => this.topics,
     }
     this.control = new LayoutControl(topics, { runtime, state: this.state, cluster, log: this.log, timesOf })
     this.state.onChange(() => this.beGuard())

@@ -263,6 +263,8 @@ export class Gated {
       get isLoaded() {
         return gated.isMet
       },
+      mayBeRuled: (topicId) => !gated.isMet || gated.state.view(topicId) !== undefined,
+      onNamed: () => undefined,
       rule: (name) => (name === 't' ? known.rule : undefined),
       find: (name, topicId) => (gated.isMet && (name === 't' || topicId === TOPIC_ID) ? known : undefined),
       all: () => (gated.isMet ? [known] : []),

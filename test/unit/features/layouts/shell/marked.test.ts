@@ -9,7 +9,14 @@ function topics(counts: readonly number[]): LayoutTopics {
   const layouts = counts.map((count, epoch) => ({ epoch, count }))
   const topic = { name: 't', topicId: 'T', view: () => ({ topic: { layouts, cuts: [] } }) } as unknown as LayoutTopic
   const rule = (): undefined => undefined
-  return { isLoaded: true, rule, find: (name) => (name === 't' ? topic : undefined), all: () => [topic] }
+  return {
+    isLoaded: true,
+    mayBeRuled: () => false,
+    onNamed: () => undefined,
+    rule,
+    find: (name) => (name === 't' ? topic : undefined),
+    all: () => [topic],
+  }
 }
 
 const share = (member: string, partitions: number[]): MemberShare => ({
