@@ -31,20 +31,53 @@ type Values<T extends Record<string, Option>> = {
   [K in keyof T]?: T[K] extends { type: 'boolean' } ? boolean : T[K] extends { multiple: true } ? string[] : string
 }
 
-/** Reads options; no positional arguments. Throws `UsageError`, with the nearest option that exists. */
-export function readOptions<const T extends Record<string, Option>>(args: readonly string[], options: T): Values<T> {
-  for (const arg of args) {
-    const name = /^--(?:no-)?([^=]+)/.exec(arg)?.[1]
-    if (name !== undefined && !(name in options) && arg !== '--') {
-      const near = nearest(name, Object.keys(options))
-      throw new UsageError(`there is no option --${name}${near === undefined ? '' : `; did you mean --${near}?`}`)
-    }
+/**
+ * Reads options; no positional arguments. Throws `UsageError`, with the nearest option that exists.
+ * @param meant what somebody who wrote one argument too many may have meant; undefined: nobody knows
+ */
+export function readOptions<const T extends Record<string, Option>>(
+  args: readonly string[],
+  options: T,
+  meant?: (argument: string) => string | undefined,
+): Values<T> {
+  const { values, tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  for (const token of tokens) {
+    if (token.kind === 'option') checkOption(token, options)
+    if (token.kind !== 'positional') continue
+    const instead = meant?.(token.value)
+    throw new UsageError(
+      `${token.value} is one argument too many${instead === undefined ? '' : `; did you mean ${instead}?`}`,
+    )
   }
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
-  } catch (error) {
-    throw new UsageError((error as Error).message.split('. ')[0] ?? '')
+  return values
+}
+
+interface OptionToken {
+  readonly name: string
+  /** As it was written, with its dashes. */
+  readonly rawName: string
+  readonly value?: string | undefined
+  readonly inlineValue?: boolean | undefined
+}
+
+function checkOption(token: OptionToken, options: Readonly<Record<string, Option>>): void {
+  const { name, rawName, value, inlineValue } = token
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (option === undefined) {
+    const near = nearest(name.replace(/^no-/, ''), Object.keys(options))
+    throw new UsageError(`there is no option ${rawName}${near === undefined ? '' : `; did you mean --${near}?`}`)
   }
+  if (option.type === 'boolean' && value !== undefined) throw new UsageError(`${rawName} takes no value, not ${value}`)
+  if (option.type === 'boolean') return
+  if (value === undefined || value === '') throw new UsageError(`${rawName} wants a value`)
+  // A negative number is one that the command can say something about.
+  if (inlineValue === false && /^-\D/.test(value)) throw new UsageError(`${rawName} wants a value, not ${value}`)
 }
 
 /** The options by which every command finds the configuration. */

@@ -10,7 +10,8 @@ export const command: Command = {
 
 Asks the running proxy whether it is ready; exit code 0 if so, 1 if not.
 ${configHelp}
-      --admin URL        where to ask, for example http://127.0.0.1:9190 (default: admin.bind of the configuration)
+      --admin URL        where to ask, for example http://127.0.0.1:9190 (or HEADGATE_ADMIN; default: admin.bind
+                         of the configuration)
       --live             ask only whether the process answers (/livez), not whether it is ready (/readyz)
       --timeout TIME     give up after this long (default 3s)`,
   async run(args, io) {
@@ -23,7 +24,9 @@ ${configHelp}
     const timeoutMs = parseDuration(values.timeout ?? '3s')
     if (timeoutMs === undefined) throw new UsageError(`--timeout is not a duration: ${values.timeout}`)
     const base =
-      values.admin ?? configuredAdmin(loadConfig({ ...loadOptions(values, io), upstreamOptional: true }).config)
+      values.admin ??
+      (io.env.HEADGATE_ADMIN || undefined) ??
+      configuredAdmin(loadConfig({ ...loadOptions(values, io), upstreamOptional: true }).config)
     if (!URL.canParse(base)) throw new UsageError(`--admin is not a URL: ${base}`)
     const url = new URL(values.live ? '/livez' : '/readyz', base)
     try {

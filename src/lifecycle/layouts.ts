@@ -29,6 +29,7 @@ import { StateShell } from '../state/shell/state-shell.ts'
 import type { State } from '../state/state.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Meters } from '../telemetry/meter.ts'
+import { rulesDigest } from './rules-digest.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 const HOUR_MS = 3_600_000
@@ -74,7 +75,8 @@ export class Layouts {
       const bound = sessionMs === undefined ? {} : { sessionMs }
       const rememberMs = rememberedFor(config)
       const isGone = (topicId: string): boolean => this.feature.topics.gone.has(topicId)
-      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, host, rememberMs, isGone, ...bound })
+      const own = { host, rules: rulesDigest(config), rememberMs, isGone, ...bound }
+      this.shell = new StateShell({ runtime, cluster: theOne(this.client), log, ...own })
       for (const source of stateMetrics(this.shell)) meters.publish(source)
     }
     this.state = standIn?.state ?? theOne(this.shell)

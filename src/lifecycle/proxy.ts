@@ -20,6 +20,7 @@ import { compilePlans, type Plans } from '../pipeline/plan.ts'
 import { Tap } from '../pipeline/tap.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Socket, SocketHandler } from '../runtime/socket.ts'
+import { withOtherRules } from '../state/state.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Meters } from '../telemetry/meter.ts'
 import { drainConnections } from './drain.ts'
@@ -214,6 +215,8 @@ class Proxy implements RunningProxy {
     }
     const topics = this.layoutParts?.feature.topics.problem
     if (topics !== undefined) reasons.push(topics)
+    const others = state === undefined ? [] : withOtherRules(state).map(({ proxy, host }) => `${proxy} (${host})`)
+    if (others.length > 0) reasons.push(`other rules for topics or groups than here: ${others.join(', ')}`)
     return { ready, reasons }
   }
 

@@ -7,6 +7,8 @@ import type { FleetRecord, ProxyId } from './record.ts'
 
 export interface Member {
   host: string
+  /** Digest of its rules; left out by proxies that do not say. */
+  rules?: string
   /** Log offset of its registration. */
   registeredAt: number
   /** Log offset and time (of the record) of its expulsion. */
@@ -24,7 +26,9 @@ export const emptyFleet: FleetState = { members: {} }
 export function applyFleet(state: FleetState, record: FleetRecord, offset: number, atMs: number): FleetState {
   if (record.kind === 'register') {
     if (state.members[record.proxy] !== undefined) return state
-    return { members: { ...state.members, [record.proxy]: { host: record.host, registeredAt: offset } } }
+    const { proxy, host, rules } = record
+    const member = { host, registeredAt: offset, ...(rules === undefined ? {} : { rules }) }
+    return { members: { ...state.members, [proxy]: member } }
   }
   const member = state.members[record.expelled]
   if (member === undefined || member.expelledAt !== undefined) return state

@@ -10,6 +10,7 @@ import type { FleetRecord, ProxyId } from './record.ts'
 export interface MembershipState {
   readonly proxy: ProxyId
   readonly host: string
+  readonly rules: string | undefined
   readonly sessionMs: number
   readonly retryMs: number
   readonly fleet?: FleetState
@@ -33,8 +34,14 @@ export type MembershipEffect =
   /** Expelled: stop acting, and begin a new life under a new id. */
   | { type: 'restart' }
 
-export function newMembership(proxy: ProxyId, host: string, sessionMs: number, retryMs: number): MembershipState {
-  return { proxy, host, sessionMs, retryMs, missingSince: {}, sent: {} }
+/** @param own.rules digest of the rules by which this proxy guards topics */
+export function newMembership(
+  own: { readonly proxy: ProxyId; readonly host: string; readonly rules?: string | undefined },
+  sessionMs: number,
+  retryMs: number,
+): MembershipState {
+  const { proxy, host, rules } = own
+  return { proxy, host, rules, sessionMs, retryMs, missingSince: {}, sent: {} }
 }
 
 export function isLeader(state: MembershipState): boolean {
@@ -50,7 +57,7 @@ export function reduceMembership(
   if (fleet === undefined) return [state, []]
   const own = fleet.members[proxy]
   if (own?.expelledAt !== undefined) return [state, [{ type: 'restart' }]]
-  const wanted: FleetRecord[] = own === undefined ? [{ kind: 'register', proxy, host: state.host }] : []
+  const wanted: FleetRecord[] = own === undefined ? [registration(state)] : []
   const missingSince = missing(state, fleet, event.atMs)
   for (const [expelled, sinceMs] of Object.entries(missingSince)) {
     if (event.atMs - sinceMs >= state.sessionMs) wanted.push({ kind: 'expel', proxy, expelled })
@@ -59,6 +66,10 @@ export function reduceMembership(
   const sent = Object.fromEntries(due.map((record) => [nameOf(record), event.atMs]))
   const effects = due.map((record): MembershipEffect => ({ type: 'append', record }))
   return [{ ...state, missingSince, sent: { ...state.sent, ...sent } }, effects]
+}
+
+function registration({ proxy, host, rules }: MembershipState): FleetRecord {
+  return { kind: 'register', proxy, host, ...(rules === undefined ? {} : { rules }) }
 }
 
 function take(state: MembershipState, event: MembershipEvent): MembershipState {

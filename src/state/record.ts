@@ -22,6 +22,8 @@ interface ByProxy {
 export interface RegisterRecord extends ByProxy {
   kind: 'register'
   host: string
+  /** Digest of its rules for topics and groups: proxies of one fleet are to have the same. */
+  rules?: string
 }
 
 /** `expelled` is out: a full session time-out has passed since its last heartbeat. */

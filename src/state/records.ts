@@ -35,7 +35,12 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   'fleet-snapshot': { below: 'integer', state: 'object' },
   'topic-snapshot': { ...topic, below: 'integer', state: 'object?' },
 }
-const optionalFields: Readonly<Record<string, Kind>> = { live: 'flag', assigned: 'flag', seen: 'integer' }
+const optionalFields: Readonly<Record<string, Kind>> = {
+  live: 'flag',
+  assigned: 'flag',
+  seen: 'integer',
+  rules: 'text',
+}
 /** What a snapshot holds: the parts whose absence would break who replays on it. */
 const shapes = {
   member: { host: 'text', registeredAt: 'integer' },

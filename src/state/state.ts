@@ -12,7 +12,21 @@ export interface StateStatus {
   readonly problem: string | undefined
   readonly proxy: ProxyId
   readonly leader: ProxyId | undefined
-  readonly proxies: readonly { readonly proxy: ProxyId; readonly host: string }[]
+  readonly proxies: readonly FleetProxy[]
+}
+
+export interface FleetProxy {
+  readonly proxy: ProxyId
+  readonly host: string
+  /** Digest of its rules; undefined: it does not say. */
+  readonly rules?: string | undefined
+}
+
+/** Proxies of the fleet whose rules for topics or groups are not those of this one: what it guards they may not. */
+export function withOtherRules({ proxy, proxies }: StateStatus): FleetProxy[] {
+  const own = proxies.find((one) => one.proxy === proxy)?.rules
+  if (own === undefined) return []
+  return proxies.filter(({ rules }) => rules !== undefined && rules !== own)
 }
 
 export interface State {

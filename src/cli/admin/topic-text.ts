@@ -1,5 +1,5 @@
 /** What `headgate topics` prints, from the answers of /api/topics. */
-import { offsets, table, waiting } from './table.ts'
+import { offsets, span, table, waiting } from './table.ts'
 
 export interface TopicRow {
   topic: string
@@ -8,6 +8,10 @@ export interface TopicRow {
   epoch?: number
   order: string
   phase: string
+  /** Since when it has been in this phase. */
+  since?: string
+  /** The expression of the rule, as it stands in the configuration. */
+  matches?: string
 }
 
 interface Waited {
@@ -39,6 +43,8 @@ export interface TopicText extends TopicRow {
   late: number
   counted: Record<string, number>
   problem?: string
+  /** Proxies whose rules differ from those of the proxy that answers. */
+  otherRules?: { proxy: string; host: string }[]
   change?: {
     change: string
     to: number
@@ -67,17 +73,14 @@ export interface PlanText {
   dryRun?: boolean
 }
 
-export function listText(rows: readonly TopicRow[]): string {
+export function listText(rows: readonly TopicRow[], nowMs: number): string {
   if (rows.length === 0) return 'no topic with layouts exists yet\n'
-  const cells = rows.map(({ topic, partitions, exists, epoch, order, phase }) => [
-    topic,
-    partitions,
-    exists,
-    epoch,
-    order,
-    phase,
-  ])
-  return table(['TOPIC', 'PARTITIONS', 'EXISTING', 'EPOCH', 'ORDER', 'PHASE'], cells)
+  const cells = rows.map(({ topic, phase, since, partitions, exists, epoch, order, matches }) => {
+    const hidden = partitions === undefined ? undefined : exists - partitions
+    const forLong = since === undefined ? undefined : span(nowMs - Date.parse(since))
+    return [topic, phase, forLong, partitions, hidden, epoch, order, matches]
+  })
+  return table(['TOPIC', 'PHASE', 'FOR', 'PARTITIONS', 'HIDDEN', 'EPOCH', 'ORDER', 'RULE'], cells)
 }
 
 export function topicText(topic: TopicText, nowMs: number): string {
@@ -87,13 +90,23 @@ export function topicText(topic: TopicText, nowMs: number): string {
     `topic ${topic.topic}: ${partitions} partitions${hidden}, ${topic.phase}`,
     `  id ${topic.topicId}, rule ${rule.matches}: order ${rule.order}, partitioner ${rule.partitioner}, late ${rule.late}, state loss ${rule.stateLoss}`,
     ...(topic.problem === undefined ? [] : [`  ${topic.problem}`]),
+    ...(topic.otherRules ?? []).map(
+      ({ proxy, host }) => `  proxy ${proxy} (${host}) has other rules for topics or groups: give every proxy the same`,
+    ),
     ...changeLines(topic, nowMs),
     ...[...layouts].reverse().flatMap((layout) => layoutLines(layout, nowMs)),
     ...cutLines(topic),
-    `  late batches ${topic.late}, held now ${topic.held} (as proxy ${topic.seenBy} sees it)`,
+    `  late batches ${topic.late}, held now ${topic.held} (as proxy ${topic.seenBy} sees it)${lateNote(topic)}`,
     ...Object.entries(topic.counted).map(([reason, count]) => `  order may be lost, ${reason}: ${count}`),
   ]
   return lines.map((line) => `${line}\n`).join('')
+}
+
+/** So that a number that grows is not taken for an error. */
+function lateNote({ late, phase }: TopicText): string {
+  if (late === 0) return ''
+  if (phase === 'shrinking') return '; normal: producers that were not restarted write by the larger count, in order'
+  return phase === 'unsealed' ? '; normal until the change is sealed: they are kept in order' : ''
 }
 
 function changeLines({ change, aborted }: TopicText, nowMs: number): string[] {
@@ -152,6 +165,10 @@ function shrinkLines({ announced, live, stillWide = [] }: LayoutText): string[] 
 
 export function planText(plan: PlanText): string {
   const { topic, from, to, change, epoch, gates, fresh = [], gaining = [], live, dryRun } = plan
+  if (from === to) {
+    const shown = dryRun ? 'would be shown' : 'is now shown'
+    return `the shrink of topic ${topic} to ${to} partitions (epoch ${epoch}) ${shown} to living producers too: batches that cannot follow fail visibly\n`
+  }
   const done = dryRun ? 'would go' : 'went'
   const lines = [
     `topic ${topic} ${done} from ${from} to ${to} partitions (${change}${epoch === undefined ? '' : `, epoch ${epoch}`})`,

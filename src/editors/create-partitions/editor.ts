@@ -77,7 +77,10 @@ export class CreatePartitionsEditor implements Handler {
         `${errorName(created.errorCode)}${created.errorMessage === null ? '' : `: ${created.errorMessage}`}`,
       )
     }
-    const raised = this.policy.raise({ topic: name, count, assigned: (missing?.assignments ?? null) !== null, create })
+    const { remoteAddress, clientId } = exchange.connection
+    const client = `${remoteAddress}/${clientId ?? ''}`
+    const assigned = (missing?.assignments ?? null) !== null
+    const raised = this.policy.raise({ topic: name, count, client, assigned, create })
     const answer = await Promise.race([raised, this.timeOut(exchange, body.timeoutMs, name)])
     return [{ name, ...answer }]
   }

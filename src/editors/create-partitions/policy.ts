@@ -4,6 +4,8 @@
 export interface PartitionRequest {
   readonly topic: string
   readonly count: number
+  /** Who asks, for the log. */
+  readonly client: string
   /** The client said which brokers they are for. */
   readonly assigned: boolean
   /** Creates what is missing on the client's own connection, under its name and rights. Rejects with the broker's error. */

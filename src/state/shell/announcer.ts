@@ -1,7 +1,7 @@
 /** Log lines about the fleet: the state reached and lost, who leads, who came and who was expelled. */
 import type { Log } from '../../telemetry/log.ts'
 import type { FleetState } from '../fleet.ts'
-import type { StateStatus } from '../state.ts'
+import { type StateStatus, withOtherRules } from '../state.ts'
 
 export class Announcer {
   readonly #log: Log
@@ -10,6 +10,8 @@ export class Announcer {
   #leader: string | undefined
   /** Who the log says leads: a rebalance, in which nobody does for a moment, is no news. */
   #announced: string | undefined
+  /** Proxies that were said to have other rules. */
+  #others = ''
 
   constructor(log: Log) {
     this.#log = log
@@ -29,10 +31,21 @@ export class Announcer {
       else if (this.#announced !== undefined) this.#log.info({ leader }, 'another proxy coordinates the fleet now')
       this.#announced = leader
     }
+    if (condition === 'ready') this.#rules(status)
     this.#condition = condition
     this.#isLeader = isLeader
     this.#leader = leader
     return isChanged
+  }
+
+  #rules(status: StateStatus): void {
+    const others = withOtherRules(status).map(({ proxy, host }) => `${proxy} (${host})`)
+    const said = others.join(', ')
+    if (said === this.#others) return
+    this.#others = said
+    if (others.length === 0) return this.#log.info({}, 'every proxy of the fleet has the same rules again')
+    const fix = 'give every proxy the same topics: and groups:, or records may be reordered'
+    this.#log.warn({ proxies: others }, `proxies of this fleet have other rules than this one: ${fix}`)
   }
 
   fleet(before: FleetState, after: FleetState): void {

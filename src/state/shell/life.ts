@@ -21,6 +21,7 @@ export interface LifeOptions {
   readonly proxy: ProxyId
   /** Where its admin port answers, for people. */
   readonly host: string
+  readonly rules: string | undefined
   readonly groupId: string
   readonly sessionMs: number
   readonly heartbeatMs: number
@@ -48,7 +49,7 @@ export class Life {
     const { runtime, cluster, proxy, host, groupId, sessionMs, heartbeatMs, timeoutMs, retryMs, onProblem } = options
     this.#options = options
     this.#lease = newLease(sessionMs)
-    this.#membership = newMembership(proxy, host, sessionMs, retryMs)
+    this.#membership = newMembership({ proxy, host, rules: options.rules }, sessionMs, retryMs)
     this.#group = new FleetGroup({
       runtime,
       cluster,

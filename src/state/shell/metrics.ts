@@ -1,5 +1,6 @@
 /** Metrics of the state log and the fleet. */
 import type { MetricSource } from '../../telemetry/meter.ts'
+import { withOtherRules } from '../state.ts'
 import { problemSources } from './problems.ts'
 import type { StateShell } from './state-shell.ts'
 
@@ -22,6 +23,11 @@ export function stateMetrics(state: StateShell): MetricSource[] {
       () => state.counts().position,
     ),
     gauge('fleet_proxies', 'Proxies registered in the state log.', () => state.status().proxies.length),
+    gauge(
+      'fleet_other_rules',
+      'Proxies of the fleet whose rules for topics or groups differ from those of this one.',
+      () => withOtherRules(state.status()).length,
+    ),
     gauge('fleet_coordinator', '1 while this proxy coordinates the fleet, else 0.', () => (state.isLeader() ? 1 : 0)),
     {
       name: 'state_appends_total',

@@ -31,6 +31,8 @@ export interface StateShellOptions {
   readonly log: Log
   /** Where the admin port of this proxy answers, for people. */
   readonly host: string
+  /** Digest of this proxy's rules, which all proxies of the fleet are to share. Default: it is not said. */
+  readonly rules?: string
   /** Begins the proxy's id. Default: the host's name. */
   readonly name?: string
   /** How long a proxy may be silent before the others expel it; it acts on half of that. Default 10 s. */
@@ -166,7 +168,10 @@ export class StateShell implements State {
       problem: isReady ? undefined : (this.#problems.first ?? this.#waitsFor()),
       proxy: this.proxy,
       leader: this.#life.leader,
-      proxies: liveAt(fleet, this.#log.position).map((proxy) => ({ proxy, host: fleet.members[proxy]?.host ?? '' })),
+      proxies: liveAt(fleet, this.#log.position).map((proxy) => {
+        const { host = '', rules } = fleet.members[proxy] ?? {}
+        return { proxy, host, rules }
+      }),
     }
   }
 
@@ -183,7 +188,7 @@ export class StateShell implements State {
   }
 
   #newLife(): Life {
-    const { runtime, cluster, host, name = hostname(), group = groupId } = this.#options
+    const { runtime, cluster, host, rules, name = hostname(), group = groupId } = this.#options
     const random = runtime
       .random(2 ** 32)
       .toString(16)
@@ -194,6 +199,7 @@ export class StateShell implements State {
       appender: this.#appender,
       proxy: `${name.replace(/[^\w.-]/g, '-')}-${random}`,
       host,
+      rules,
       groupId: group,
       sessionMs: this.#sessionMs,
       heartbeatMs: this.#sessionMs / 10,

@@ -157,6 +157,8 @@ test('healthcheck follows /readyz, --live /livez, and fails without a server', a
   assert.match(notReady.err, /answers 503 .*"x"/)
   // Found through the configuration, wherever it binds, and without an upstream.
   assert.equal((await run(healthcheck, ['--live'], { HEADGATE_ADMIN_BIND: `0.0.0.0:${admin.port}` })).code, 0)
+  const elsewhere = { HEADGATE_ADMIN_BIND: '127.0.0.1:1', HEADGATE_ADMIN: url }
+  assert.equal((await run(healthcheck, ['--live'], elsewhere)).code, 0)
   await admin.close()
   const gone = await run(healthcheck, ['--admin', url])
   assert.equal(gone.code, 1)

@@ -6,6 +6,7 @@ import { startAdmin } from '../../../src/admin/server.ts'
 import type { Command } from '../../../src/cli/command.ts'
 import { command as groups, gatesText } from '../../../src/cli/groups.ts'
 import { command as topics } from '../../../src/cli/topics.ts'
+import { planText } from '../../../src/cli/admin/topic-text.ts'
 import { SlotMeters } from '../../../src/telemetry/meters.ts'
 
 const asked: unknown[] = []
@@ -37,6 +38,7 @@ const view = (isSealed: boolean) => ({
       ...(isSealed
         ? { seal: { at: ago(0), boundaries: { 0: 12 }, gaveUp: [], forced: false } }
         : {
+            stillWide: [{ instance: '10.0.0.2/old', partitions: 9 }],
             waitsFor: {
               proxies: [{ proxy: 'p2', host: 'h2', why: 'has not voted yet', since: ago(5000) }],
               instances: [{ instance: '10.0.0.1:producer', why: 'has not asked for Metadata since the change' }],
@@ -49,7 +51,18 @@ const view = (isSealed: boolean) => ({
 let looks = 0
 const source: LayoutSource = {
   state: () => ({}),
-  topics: () => [{ topic: 'orders', partitions: 3, exists: 6, epoch: 0, order: 'key', phase: 'settled' }],
+  topics: () => [
+    {
+      topic: 'orders',
+      phase: 'settled',
+      since: ago(4000),
+      partitions: 3,
+      exists: 6,
+      epoch: 0,
+      order: 'key',
+      matches: 'orders.*',
+    },
+  ],
   topic: async (name): Promise<LayoutAnswer> =>
     name === 'orders'
       ? { ok: true, body: view(++looks > 2) }
@@ -98,10 +111,15 @@ const usage = (command: Command, line: string, message: RegExp) =>
 test('topics list: a table, or JSON', async () => {
   assert.deepEqual(await run(topics, 'list'), {
     code: 0,
-    out: 'TOPIC   PARTITIONS  EXISTING  EPOCH  ORDER  PHASE\norders           3         6      0  key    settled\n',
+    out:
+      'TOPIC   PHASE    FOR  PARTITIONS  HIDDEN  EPOCH  ORDER  RULE\n' +
+      'orders  settled  4 s           3       3      0  key    orders.*\n',
     err: '',
   })
-  assert.deepEqual(JSON.parse((await run(topics, `list --json --admin ${url}`, {})).out), source.topics())
+  assert.deepEqual(
+    (JSON.parse((await run(topics, `list --json --admin ${url}`, {})).out) as { topic: string }[])[0]?.topic,
+    'orders',
+  )
 })
 
 test('topics describe shows layouts, newest first, who is waited for, and what was counted', async () => {
@@ -115,7 +133,7 @@ test('topics describe shows layouts, newest first, who is waited for, and what w
     'not sealed; voted: p1',
     'waits for proxy p2 (h2): has not voted yet, for 5 s',
     'waits for client 10.0.0.1:producer: has not asked for Metadata since the change',
-    'late batches 7, held now 0 (as proxy p1 sees it)',
+    'late batches 7, held now 0 (as proxy p1 sees it); normal until the change is sealed: they are kept in order',
     'order may be lost, late after the seal: 2',
   ])
     assert.ok(found.includes(line), `${line} is missing in\n${out}`)
@@ -145,6 +163,27 @@ test('--wait returns when the change is sealed, naming who is waited for', async
   assert.match(out, /sealed: epoch 1 of topic orders\n$/)
 })
 
+test('--wait for a shrink names who is to be restarted, and ends after --timeout while the change goes on', async () => {
+  looks = -1000
+  const { code, out, err } = await run(topics, 'shrink orders --to 2 --wait --timeout 1ms')
+  assert.equal(code, 1)
+  assert.match(out, /^topic orders went from 3 to 2/)
+  assert.match(
+    err,
+    /epoch 1 of topic orders is not sealed yet; proxy p2 .*restart 10\.0\.0\.2\/old: it keeps 9 partitions/,
+  )
+  assert.match(err, /the change goes on: headgate topics describe orders\n$/)
+})
+
+test('a shrink that was announced before is not said to go from 3 to 3', () => {
+  const shown = { topic: 'o', from: 3, to: 3, change: 'shrink', epoch: 4, live: true }
+  assert.match(
+    planText(shown),
+    /^the shrink of topic o to 3 partitions \(epoch 4\) is now shown to living producers too/,
+  )
+  assert.match(planText({ ...shown, dryRun: true }), /would be shown to living producers too/)
+})
+
 test('a refusal is an error with code, message and fix; exit code 1', async () => {
   assert.deepEqual(await run(topics, 'expand orders --to 5'), {
     code: 1,
@@ -169,6 +208,18 @@ test('what makes no sense is a usage error, and nothing is sent', async () => {
   await usage(topics, 'expand orders', /--to N/)
   await usage(topics, 'expand orders --to six', /--to wants a whole number, not six/)
   await usage(topics, 'expand orders --to=-3', /--to wants a whole number, not -3/)
+  await usage(topics, 'expand orders --to -1', /^--to wants a whole number, not -1$/)
+  await usage(topics, 'expand orders --to --any', /^--to wants a value, not --any$/)
+  await usage(topics, 'expand orders --to', /^--to wants a value$/)
+  await usage(topics, 'expand orders 6', /^6 is one argument too many; did you mean --to 6\?$/)
+  await usage(topics, 'list all', /^all is one argument too many$/)
+  await usage(topics, 'expand orders --to 6 --any=yes', /^--any takes no value, not yes$/)
+  await usage(topics, 'expand orders --to 6 --timeout 3s', /--timeout goes with --wait/)
+  await usage(
+    topics,
+    'expand orders --to 6 --wait --timeout soon',
+    /--timeout wants a duration such as 30s or 10m, not soon/,
+  )
   await usage(topics, 'expand orders --to 6 --live', /--live does not go with expand/)
   await usage(topics, 'shrink orders --to 2 --any', /--any does not go with shrink/)
   await usage(topics, 'expand orders --too 6', /did you mean --to/)
@@ -187,7 +238,26 @@ test('groups: who waits, and each shut gate', async () => {
 
 test('a gate behind a parent shows how far the group is', () => {
   const gate = { topic: 'o', partition: 3, from: 0, seal: 1, parent: 0, until: 120, since: '1970-01-01T00:00:00.000Z' }
-  const text = gatesText('g', [gate, { ...gate, committed: 100, cut: 'c1' }], 600_000)
+  const text = gatesText('g', [gate, { ...gate, committed: 100, cut: 'c1' }], true, 600_000)
   assert.match(text, /partition 0 up to 120 +nothing +120 +10 min\n/)
   assert.match(text, /partition 0 up to 120 \(cut c1\) +100 +20 +10 min\n/)
+})
+
+test('after several cuts each partition has one row, for what its first records wait for; --all shows every gate', () => {
+  const since = '1970-01-01T00:00:00.000Z'
+  const gates = [0, 1].flatMap((partition) =>
+    ['c1', 'c2'].flatMap((cut, nth) =>
+      [4, 5].map((parent) => ({
+        ...{ topic: 'o', partition, cut, parent, since },
+        ...{ from: 50 + 100 * nth, until: parent * 100, committed: 90 },
+      })),
+    ),
+  )
+  const text = gatesText('g', gates, false, 60_000)
+  const [, ...rows] = text.trimEnd().split('\n')
+  assert.equal(rows.length, 3)
+  assert.match(rows[0] ?? '', /^o +0 +50 +partition 5 up to 500 \(cut c1\) and 1 more +90 +410 +60 s$/)
+  assert.match(rows[1] ?? '', /^o +1 +50 /)
+  assert.equal(rows[2], '4 gates behind these, of later changes of layout: --all shows them')
+  assert.equal(gatesText('g', gates, true, 60_000).trimEnd().split('\n').length, 9)
 })

@@ -15,7 +15,7 @@ const fleetOf = (...proxies: string[]) =>
 const assigned = (...members: string[]): MembershipEvent => ({ type: 'assigned', assignment: { leader: 'a', members } })
 
 function run(events: (MembershipEvent & { atMs: number })[]) {
-  let state = newMembership('a', 'host', 10_000, 1000)
+  let state = newMembership({ proxy: 'a', host: 'host' }, 10_000, 1000)
   return events.map((event) => {
     const [next, effects] = reduceMembership(state, event)
     state = next

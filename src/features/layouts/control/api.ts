@@ -78,7 +78,8 @@ export class LayoutApi {
   }
 
   topics(): unknown {
-    return this.deps.control.all().map(topicRow)
+    const all = this.deps.control.all().sort((a, b) => (a.topic.name < b.topic.name ? -1 : 1))
+    return all.map(topicRow)
   }
 
   async topic(name: string): Promise<ApiAnswer> {
@@ -98,7 +99,7 @@ export class LayoutApi {
     const plan = found.plan({ change, to, any })
     if (plan.kind === 'refused') return failure(statusOf[plan.code], plan.code, plan.message, plan.fix)
     if (asked.dryRun) return { ok: true, body: { dryRun: true, ...describe(name, plan) } }
-    const wish = found.change({ change, to, any })
+    const wish = found.change({ change, to, any, by: 'the admin API' })
     this.deps.control.wake()
     return this.answer(found, plan, asked, await wish)
   }

@@ -12,6 +12,8 @@ export interface ChangeRequest {
   readonly to: number
   /** Counts that are no multiple are meant. */
   readonly any: boolean
+  /** Who asks, for the log. */
+  readonly by?: string
 }
 
 export type RefusalCode =

@@ -35,13 +35,16 @@ export class PartitionChanges implements PartitionPolicy {
   }
 
   async raise(asked: PartitionRequest): Promise<PartitionAnswer> {
-    const { topic, count, assigned } = asked
+    const { topic, count, assigned, client } = asked
     const coordinator = this.control.find(topic)
     if (coordinator === undefined)
       return { errorCode: errorCodes.UNKNOWN_TOPIC_OR_PARTITION, errorMessage: `topic ${topic} is gone` }
     // An admin client cannot say that it means a count that is no multiple: that it asks is enough.
-    const request = { change: 'expand', to: count, any: true } as const
-    const outcome = coordinator.change(request, { isAssigned: assigned, create: () => asked.create() })
+    const request = { change: 'expand', to: count, any: true, by: `CreatePartitions of ${client}` } as const
+    const outcome = coordinator.change(request, {
+      isAssigned: assigned,
+      create: () => asked.create(),
+    })
     this.control.wake()
     return answerOf(await outcome)
   }

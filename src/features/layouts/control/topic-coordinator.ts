@@ -20,6 +20,7 @@ import { defaultTimes, type LayoutTimes } from '../times.ts'
 import type { LayoutTopic, TopicRule } from '../topic-rule.ts'
 import { unsealed } from '../votes.ts'
 import { type ChangePlan, type ChangeRequest, makePlan, planChange, refuse } from './change-plan.ts'
+import { TopicNews } from './topic-news.ts'
 import { fateOf, type Outcome, proposalOf } from './wish.ts'
 
 export interface CoordinatorDeps {
@@ -66,6 +67,7 @@ export class TopicCoordinator {
   /** Partitions that the cluster was last seen to have; 0: not seen. */
   exists = 0
   private readonly deps: CoordinatorDeps
+  private readonly news: TopicNews
   private state: CoordinatorState
   private wish: Wish | undefined
   private wishes = 0
@@ -80,6 +82,7 @@ export class TopicCoordinator {
   constructor(topic: LayoutTopic, deps: CoordinatorDeps) {
     this.topic = topic
     this.deps = deps
+    this.news = new TopicNews(deps.log)
     this.times = deps.timesOf(topic.rule)
     this.state = newCoordinator(deps.state.proxy, this.times)
   }
@@ -108,6 +111,7 @@ export class TopicCoordinator {
     if (this.state.proxy !== state.proxy) this.state = newCoordinator(state.proxy, this.times)
     if (!state.mayAct()) return
     const view = this.topic.view()
+    if (view !== undefined) this.news.look(view.topic)
     if (this.state.isLeader !== state.isLeader()) this.reduce({ type: 'leader', isLeader: state.isLeader() })
     if (view !== undefined && view !== this.state.view) this.reduce({ type: 'view', view })
     this.follow()
@@ -131,8 +135,15 @@ export class TopicCoordinator {
 
   /** Begins a change. Resolves when it is open, aborted or refused; the change goes on whether somebody waits or not. */
   change(request: ChangeRequest, creation?: Creation): Promise<Outcome> {
+    const { name: topic } = this.topic
     const plan = this.plan(request)
-    if (plan.kind === 'refused') return Promise.resolve(plan)
+    const { change, to, by } = request
+    if (plan.kind === 'refused') {
+      const { code, message } = plan
+      this.deps.log.warn({ topic, change, to, by, code }, `a change was asked for and refused: ${message}`)
+      return Promise.resolve(plan)
+    }
+    this.deps.log.info({ topic, change, from: plan.from, to, by }, 'a change was asked for')
     if (this.wish !== undefined) {
       const message = `a change of topic ${this.topic.name} to ${this.wish.plan.to} partitions has just been asked for`
       return Promise.resolve(refuse('HG_CHANGE_IN_PROGRESS', message, 'wait for it'))
@@ -372,11 +383,11 @@ export class TopicCoordinator {
     )
   }
 
+  /** What became of it otherwise is in the news of the topic. */
   private tell({ change, from, to }: ChangePlan, outcome: Outcome): void {
+    if (outcome.kind !== 'refused') return
     const what = { topic: this.topic.name, change, from, to }
-    if (outcome.kind === 'opened') this.deps.log.info({ ...what, epoch: outcome.epoch }, 'the layout has changed')
-    else if (outcome.kind === 'aborted') this.deps.log.warn(what, `the change was aborted: ${outcome.reason}`)
-    else this.deps.log[change === 'external' ? 'debug' : 'warn'](what, `the change was refused: ${outcome.message}`)
+    this.deps.log[change === 'external' ? 'debug' : 'warn'](what, `the change was refused: ${outcome.message}`)
   }
 }
 

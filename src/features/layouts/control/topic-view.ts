@@ -1,5 +1,5 @@
 /** A topic's layouts as the API shows them: times as ISO text, and what is not there left out. */
-import type { State } from '../../../state/state.ts'
+import { type State, withOtherRules } from '../../../state/state.ts'
 import { currentLayout, type Layout, type Proposal, type TopicState } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
@@ -41,7 +41,20 @@ export function topicRow({ topic, exists }: TopicCoordinator): object {
     epoch: layout?.epoch,
     order: topic.rule.order,
     phase: phaseOf(state),
+    ...(state === undefined || layout === undefined ? {} : { since: iso(phaseSince(state)) }),
+    matches: writtenAs(topic.rule.topic),
   }
+}
+
+/** When what `phaseOf` says began, in milliseconds since 1970. */
+function phaseSince(topic: TopicState): number {
+  const { openedAtMs, seal } = currentLayout(topic)
+  return topic.proposal?.atMs ?? seal?.atMs ?? openedAtMs
+}
+
+/** The expression as it stands in the configuration. */
+export function writtenAs(pattern: RegExp): string {
+  return /^\^\(\?:(.*)\)\$$/s.exec(pattern.source)?.[1] ?? pattern.source
 }
 
 export interface TopicSight {
@@ -58,15 +71,17 @@ export function topicView(sight: TopicSight): object {
   const { topic: _, ...rule } = topic.rule
   const common = {
     ...topicRow(coordinator),
-    rule: { matches: topic.rule.topic.source, ...rule },
+    rule: { matches: writtenAs(topic.rule.topic), ...rule },
     seenBy: state.proxy,
+    ...otherRules(state),
     held: guard?.held ?? 0,
     late: guard?.late ?? 0,
     counted: guard?.counted ?? {},
   }
   if (view === undefined)
     return { ...common, problem: state.status().problem ?? 'the state of this topic was not read yet' }
-  const { aborted, cuts, proposal, layouts } = view.topic
+  const { cuts, proposal, layouts } = view.topic
+  const aborted = lastAborted(view.topic)
   const lastCut = cuts.at(-1)
   return {
     ...common,
@@ -78,6 +93,17 @@ export function topicView(sight: TopicSight): object {
     ...(lastCut === undefined ? {} : { lastCut: { id: lastCut.id, at: iso(lastCut.atMs), ends: lastCut.ends } }),
     layouts: layouts.map((layout) => layoutView(view, layout, times, guard, atMs)),
   }
+}
+
+function otherRules(state: State): { otherRules?: object[] } {
+  const others = withOtherRules(state.status())
+  return others.length === 0 ? {} : { otherRules: others.map(({ proxy, host }) => ({ proxy, host })) }
+}
+
+/** The last change that was aborted, until a later one is open. */
+function lastAborted(topic: TopicState) {
+  const { aborted } = topic
+  return aborted !== undefined && aborted.atMs >= currentLayout(topic).openedAtMs ? aborted : undefined
 }
 
 function proposalView({ fleet }: View, proposal: Proposal, times: LayoutTimes): object {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { withOtherRules } from '../../../../src/state/state.ts'
 import { fakeCluster, type StateProcess, startProxy } from '../../../support/state-rig.ts'
 import { VirtualRuntime } from '../../../support/virtual-runtime.ts'
 
@@ -64,4 +65,24 @@ void test('a proxy that stops is expelled at once', async () => {
   void a.shell.stop()
   assert.ok(await world.run(() => b.shell.status().proxies.every(({ proxy }) => proxy !== before), 1000))
   assert.ok(await world.run(() => b.shell.isLeader(), 5000))
+})
+
+void test('proxies with other rules are named by each of them, as long as both live', async () => {
+  const world = new VirtualRuntime(7)
+  const broker = await fakeCluster(world)
+  const a = startProxy(world, broker, 'a', { rules: 'one' })
+  const silent = startProxy(world, broker, 'c')
+  await world.run(() => ready(a, silent) && a.shell.status().proxies.length === 2)
+  assert.deepEqual(withOtherRules(a.shell.status()), [], 'one that does not say has none')
+  const b = startProxy(world, broker, 'b', { rules: 'two' })
+  await world.run(() => ready(a, b, silent) && a.shell.status().proxies.length === 3)
+  assert.deepEqual(
+    withOtherRules(a.shell.status()).map(({ host }) => host),
+    ['b:9190'],
+  )
+  await world.run(() => false, 1000)
+  const warnings = ({ log }: StateProcess) => log.lines.filter(({ message }) => /have other rules/.test(message))
+  assert.deepEqual([warnings(a).length, warnings(b).length, warnings(silent).length], [1, 1, 0])
+  void b.shell.stop()
+  assert.ok(await world.run(() => a.log.lines.some(({ message }) => /the same rules again/.test(message))))
 })

@@ -32,9 +32,9 @@ const codeOf = (answer: Awaited<ReturnType<LayoutApi['topic']>>) =>
 test('a topic is shown with its layouts, and grows and shrinks', async () => {
   const fleet = await Fleet.of(2)
   const api = apiOf(fleet)
-  assert.deepEqual(api.topics(), [
-    { topic: 'orders', topicId: 'T', partitions: 3, exists: 3, epoch: 0, order: 'key', phase: 'settled' },
-  ])
+  const since = new Date(fleet.proxy(0).topic.layouts[0]?.openedAtMs ?? 0).toISOString()
+  const row = { topic: 'orders', topicId: 'T', partitions: 3, exists: 3, epoch: 0, order: 'key', phase: 'settled' }
+  assert.deepEqual(api.topics(), [{ ...row, since, matches: '^orders$' }])
   const plan = bodyOf(await api.change('orders', 'expand', { to: 6, dryRun: true }))
   assert.deepEqual([plan.dryRun, plan.from, plan.to, plan.gates, plan.fresh], [true, 3, 6, 'seal', [3, 4, 5]])
   assert.equal(fleet.shared.records('proposal').length, 0)
@@ -103,6 +103,9 @@ test('a change under way is shown with who is not ready, an aborted one with its
   assert.equal(codeOf(await fleet.settled(change)), '503 HG_CHANGE_ABORTED')
   const after = bodyOf(await api.topic('orders'))
   assert.deepEqual([after.partitions, after.exists, (after.aborted as { to: number }).to], [3, 6, 6])
+  fleet.proxy(1).isReady = true
+  assert.equal(codeOf(await fleet.settled(api.change('orders', 'expand', { to: 6 }))), 'ok')
+  assert.equal(bodyOf(await api.topic('orders')).aborted, undefined, 'a later change makes it old news')
 })
 
 test('what cannot be done is refused with the reason, and nothing is changed', async () => {

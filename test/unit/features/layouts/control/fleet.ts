@@ -72,7 +72,7 @@ export class TestProxy {
   }
 
   ask(change: 'expand' | 'shrink', to: number, any = false) {
-    const outcome = this.coordinator.change({ change, to, any })
+    const outcome = this.coordinator.change({ change, to, any, by: 'the test' })
     this.control.wake()
     return outcome
   }

@@ -13,7 +13,7 @@ test('an admin client changes the layout, also to a count that is no multiple', 
     assert.equal(changes.guards('orders'), true)
     assert.equal(changes.guards('other'), false)
     assert.equal(await changes.exists('orders'), 3)
-    const answer = changes.raise({ topic: 'orders', count, assigned: false, create })
+    const answer = changes.raise({ client: 'h/admin', topic: 'orders', count, assigned: false, create })
     assert.deepEqual(await fleet.settled(answer), { errorCode: 0, errorMessage: null })
     assert.equal(fleet.proxy(1).count, count)
   }
@@ -23,7 +23,8 @@ test('each refusal is the error that Kafka has for it, with what to do', async (
   const fleet = await Fleet.of(2)
   const [a, b] = [fleet.proxy(0), fleet.proxy(1)]
   const changes = new PartitionChanges(a.control)
-  const raise = (count: number) => fleet.settled(changes.raise({ topic: 'orders', count, assigned: false, create }))
+  const raise = (count: number) =>
+    fleet.settled(changes.raise({ client: 'h/admin', topic: 'orders', count, assigned: false, create }))
   assert.equal((await raise(3)).errorCode, errorCodes.INVALID_PARTITIONS)
   assert.equal((await raise(2)).errorCode, errorCodes.INVALID_PARTITIONS)
   b.isReady = false
