@@ -12,6 +12,28 @@ import { jsonSchema, settings } from '../src/config/settings.ts'
 
 const exampleUpstream = 'localhost:9092'
 
+/** What stands as a comment below a section that is empty by default; a test loads each. */
+export const examples: Readonly<Record<string, readonly string[]>> = {
+  topics: [
+    '# For example:',
+    '# topics:',
+    '#   orders-audit: # an exception stands before the rule it is taken from',
+    '#     layouts: {order: producer, sealAfter: 10m}',
+    '#   "orders-.*": # every name that begins with orders-',
+    '#     layouts: {} # the defaults: partitioner auto, order key, sealAfter never, goneAfter 2m, late accept, stateLoss hold',
+  ],
+  groups: [
+    '# For example:',
+    '# groups:',
+    '#   reporting: # reads, and never commits to Kafka',
+    '#     gate: after 30s',
+    '#   sessions: # two consumers share a partition by ranges of the key hash',
+    '#     ranges:',
+    '#       - {clientId: left, keys: [0-7fff]}',
+    '#       - {clientId: right, keys: [8000-ffff]}',
+  ],
+}
+
 export function schemaJson(): string {
   return `${JSON.stringify({ title: 'Configuration of Headgate', ...jsonSchema() }, null, 2)}\n`
 }
@@ -31,7 +53,12 @@ export function fullYaml(): string {
     const [top = ''] = setting.path
     if (setting.path.length === 1) {
       section = top
-      lines.push('', ...comment(describe(setting), ''), `${top}: ${scalar(rows[index]?.value)}`)
+      lines.push(
+        '',
+        ...comment(describe(setting), ''),
+        `${top}: ${scalar(rows[index]?.value)}`,
+        ...(examples[top] ?? []),
+      )
       continue
     }
     const inList = setting.path.includes('[]')

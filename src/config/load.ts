@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from 'yaml'
 import { type Environment, type Override, readAssignment, readEnvironment } from './environment.ts'
 import { ConfigError, didYouMean, explain, formatPath, type Problem } from './problems.ts'
+import { ruleWarnings } from './rules.ts'
 import { type Config, configSchema } from './schema.ts'
 import { namesAt } from './settings.ts'
 
@@ -27,6 +28,8 @@ export interface Loaded {
   readonly config: Config
   /** The merged values as written, before defaults. */
   readonly written: unknown
+  /** What is allowed and hardly meant, with its line. */
+  readonly warnings: readonly Problem[]
   /** Where the value of a key (`listeners[0].bind`) came from; keys left at their default are absent. */
   readonly sources: ReadonlyMap<string, string>
 }
@@ -47,6 +50,7 @@ export function loadConfig(options: LoadOptions): Loaded {
     assign(written, path, value)
     sources.set(formatPath(path), source)
   }
+  dropEmpty(written)
   applyDefaultBind(written, sources, options.environment?.HEADGATE_DEFAULT_BIND)
 
   if (options.upstreamOptional && valueAt(written, ['upstream', 'bootstrap']) === undefined) {
@@ -63,8 +67,24 @@ export function loadConfig(options: LoadOptions): Loaded {
     return line === undefined ? '' : `${options.file}:${line}`
   }
   const result = configSchema.safeParse(written)
-  if (result.success) return { config: freeze(result.data), written, sources }
+  if (result.success) {
+    const warnings = ruleWarnings(result.data).map((warning) => {
+      const [section = '', ...name] = warning.key.split('.')
+      return { ...warning, where: locate([section, name.join('.')]) }
+    })
+    return { config: freeze(result.data), written, warnings, sources }
+  }
   throw new ConfigError(result.error.issues.flatMap((issue) => toProblems(issue, written, locate)))
+}
+
+/** No rules behind `topics:` or `groups:` are none, and no settings behind a rule's `layouts:` are the defaults. */
+function dropEmpty(written: Record<string, unknown>): void {
+  for (const key of ['topics', 'groups']) if (written[key] === null) delete written[key]
+  const { topics } = written
+  if (typeof topics !== 'object' || topics === null) return
+  for (const rule of Object.values(topics) as unknown[]) {
+    if (typeof rule === 'object' && rule !== null && 'layouts' in rule && rule.layouts === null) rule.layouts = {}
+  }
 }
 
 function collectOverrides(options: LoadOptions): { overrides: Override[]; problems: Problem[] } {

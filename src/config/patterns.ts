@@ -7,8 +7,14 @@ export function toPattern(name: string, what: 'topic name' | 'group id', context
   try {
     return new RegExp(`^(?:${name})$`)
   } catch (error) {
-    const message = `is not a regular expression: ${(error as Error).message}`
-    refuse(context, message, `write a ${what}, or escape its dots`, [name])
+    const why = (error as Error).message.split(': ').at(-1)?.toLowerCase()
+    const fix = `write a ${what}, or an expression that matches the whole of it, such as orders-.*`
+    refuse(context, `is not a regular expression: ${why}`, fix, [name])
     return undefined
   }
+}
+
+/** The expression as it stands in the configuration. */
+export function writtenAs(pattern: RegExp): string {
+  return /^\^\(\?:(.*)\)\$$/s.exec(pattern.source)?.[1] ?? pattern.source
 }

@@ -23,6 +23,13 @@ export function parseDuration(text: string | number): number | undefined {
   return Number.isSafeInteger(Math.round(value)) ? Math.round(value) : undefined
 }
 
+/** As it would be written: `2m`, `90s`, `1500ms`. */
+export function durationText(ms: number): string {
+  const units = Object.entries(milliseconds).reverse()
+  const [unit, size] = units.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}
+
 /** Bytes of `64KiB`, `100MiB`, `1GiB`, `10MB`, `64k` (binary) or a plain number of bytes; undefined if it is none of these. */
 export function parseSize(text: string | number): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(String(text).trim())

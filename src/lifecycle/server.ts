@@ -6,6 +6,7 @@ import type { AdminServer } from '../admin/server.ts'
 import { describeListenError } from './start-error.ts'
 import { packageVersion } from './version.ts'
 import { formatHostPort } from '../config/address.ts'
+import { groupRuleLines, topicRuleLines } from '../config/rules.ts'
 import type { Config } from '../config/schema.ts'
 import { nodeRuntime } from '../runtime/node-runtime.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
@@ -14,9 +15,13 @@ import { type RunningProxy, startProxy } from './proxy.ts'
 import { tapLines } from './tap-lines.ts'
 import { installShutdown, type Shutdown } from './shutdown.ts'
 
-/** Runs the proxy; resolves with the exit code. Rejects with `StartError` if a port cannot be bound. */
-export async function serve(config: Config): Promise<number> {
+/**
+ * Runs the proxy; resolves with the exit code. Rejects with `StartError` if a port cannot be bound.
+ * @param warnings about the configuration, for the log
+ */
+export async function serve(config: Config, warnings: readonly string[] = []): Promise<number> {
   const log = await createLogger(config.log)
+  for (const warning of warnings) log.warn({}, `configuration: ${warning}`)
   dieLoudly(log)
   const meters = new SlotMeters()
   try {
@@ -96,6 +101,8 @@ function announceStart(log: Logger, config: Config, proxy: RunningProxy, admin: 
     const fields = { listener, mode, bind, advertised }
     log.info(fields, `bootstrap → ${upstream}, listening on ${bind}: give clients bootstrap.servers=${advertised}`)
   }
+  for (const line of topicRuleLines(config)) log.info({}, `topics with layouts: ${line}`)
+  for (const line of groupRuleLines(config)) log.info({}, `consumer groups: ${line}`)
   const url = `http://${formatHostPort({ host: admin.host, port: admin.port })}`
   log.info(
     { admin: url, version: packageVersion(), pid: process.pid },

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { fullYaml, insertTables, schemaJson } from '../../../scripts/generate-config.ts'
+import { examples, fullYaml, insertTables, schemaJson } from '../../../scripts/generate-config.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { groupRuleLines, topicRuleLines } from '../../../src/config/rules.ts'
 import { settings } from '../../../src/config/settings.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')
@@ -32,6 +35,24 @@ test('config/full.yaml has every key of the schema with its default, each under 
     if (setting.default !== undefined) assert.deepEqual(value, setting.default, setting.key)
     assert.match(text, new RegExp(`^ *#.*\\n *(- )?${setting.path.at(-1)}:`, 'm'), `${setting.key} has no comment`)
   }
+})
+
+test('the examples in config/full.yaml are what their comments say they are, once the # is removed', () => {
+  const text = Object.values(examples).map((lines) => lines.slice(1).map((line) => line.replace(/^# /, '')))
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-examples-'))
+  const file = join(folder, 'c.yaml')
+  writeFileSync(file, `upstream: {bootstrap: 'k:9092'}\n${text.flat().join('\n')}\n`)
+  const { config, warnings } = loadConfig({ file })
+  rmSync(folder, { recursive: true })
+  assert.deepEqual(warnings, [])
+  assert.deepEqual(topicRuleLines(config), [
+    'orders-audit: order producer, partitioner auto, sealAfter 10m, goneAfter 2m, late accept, stateLoss hold',
+    'orders-.*: order key, partitioner auto, sealAfter never, goneAfter 2m, late accept, stateLoss hold',
+  ])
+  assert.deepEqual(groupRuleLines(config), [
+    'reporting: gate after 30s',
+    'sessions: gate block, key ranges for left, right',
+  ])
 })
 
 test('every setting is described', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { loadConfig } from '../../../src/config/load.ts'
-import { ConfigError } from '../../../src/config/problems.ts'
+import { ConfigError, formatProblem } from '../../../src/config/problems.ts'
 import { jsonSchema, type JsonSchema } from '../../../src/config/settings.ts'
 import type { GateRule, TopicRule } from '../../../src/features/layouts/topic-rule.ts'
 import { partitionerNames } from '../../../src/records/hashes/partitioners.ts'
@@ -59,6 +59,38 @@ test('rules stay in the order of the file, so that the first that matches can ho
   assert.deepEqual([rules[1]?.late, rules[1]?.stateLoss], ['refuse', 'pass'])
 })
 
+test('no rules, or no settings of a rule, are no error', () => {
+  assert.deepEqual(load('topics:\ngroups:\n').topics, [])
+  assert.deepEqual(load('topics: {a: {layouts: }}').topics, load('topics: {a: {layouts: {}}}').topics)
+})
+
+test('rules that cannot hold, and shell patterns, are warned of with line and fix', () => {
+  const warned = (yaml: string) => {
+    writeFileSync(file, `upstream: {bootstrap: 'kafka:9092'}\n${yaml}`)
+    return loadConfig({ file }).warnings.map((one) => formatProblem(one).replace(file, 'c.yaml'))
+  }
+  assert.deepEqual(
+    warned(`topics:
+  'orders-.*': {layouts: {}}
+  orders-eu: {layouts: {order: producer}}
+  'pay.*': {layouts: {}}
+  'payments\\.v[12]': {layouts: {}}
+  'payments-.*': {layouts: {}}
+  'logs-*': {layouts: {}}
+groups:
+  '.*': {gate: position}
+  late: {gate: block}
+`),
+    [
+      'c.yaml:4: topics.orders-eu never holds: orders-.* before it matches the same topics (fix: put the exception before the rule it is taken from)',
+      'c.yaml:7: topics.payments-.* never holds: pay.* before it matches the same topics (fix: put the exception before the rule it is taken from)',
+      'c.yaml:8: topics.logs-* matches only names such as logs- and logs--: it is a regular expression (fix: write logs-.* for all names that begin with logs-)',
+      'c.yaml:11: groups.late never holds: .* before it matches the same groups (fix: put the exception before the rule it is taken from)',
+    ],
+  )
+  assert.deepEqual(warned(`topics: {orders-eu: {layouts: {}}, 'orders-.*': {layouts: {}}, 'a.*b': {layouts: {}}}`), [])
+})
+
 test('gate policies stand beside ranges', () => {
   const groups: readonly (Omit<GateRule, 'gate'> & { gate: GateRule['gate'] | undefined })[] = load(`groups:
   a: {gate: block}
@@ -93,9 +125,11 @@ test('what is wrong is named with line, key and fix', () => {
       'c.yaml:10: topics.orders.layouts.stateloss is not a setting (fix: did you mean stateLoss?)',
     ],
   )
-  assert.match(problems('topics: {"a(": {layouts: {}}}')[0] ?? '', /^c.yaml:2: topics.a\( is not a regular expression/)
+  assert.deepEqual(problems('topics: {"a(": {layouts: {}}}'), [
+    'c.yaml:2: topics.a( is not a regular expression: unterminated group (fix: write a topic name, or an expression that matches the whole of it, such as orders-.*)',
+  ])
   assert.match(problems('topics: {a: }')[0] ?? '', /^c.yaml:2: topics.a is not a map of settings \(fix: write for ex/)
-  assert.match(problems('topics: {a: {layouts: }}')[0] ?? '', /topics.a.layouts has the wrong type/)
+  assert.match(problems('topics: {a: {layouts: 5}}')[0] ?? '', /topics.a.layouts has the wrong type/)
   for (const gate of ['after', 'after soon', 'after 0s', 'after 30', 'open', '5']) {
     const [line = ''] = problems(`groups: {g: {gate: ${gate}}}`)
     assert.match(line, /^c.yaml:2: groups.g.gate .*fix: write block, position, or after and a duration: after 30s/)
