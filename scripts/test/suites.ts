@@ -54,7 +54,7 @@ export const suites: readonly Suite[] = [
   { name: 'the binary and the demo', command: nodeTest('integration/ops'), seconds: 60 },
   { name: 'command-line tools', command: nodeTest('integration/tools'), seconds: 30, kafka: true },
   { name: 'broker model against Kafka', command: nodeTest('integration/model'), seconds: 30, kafka: true },
-  { name: 'state log and fleet', command: nodeTest('integration/state'), seconds: 35, kafka: true },
+  { name: 'state log and fleet', command: nodeTest('integration/state'), seconds: 60, kafka: true },
   { name: 'gates of consumer groups', command: nodeTest('integration/gates'), seconds: 25, kafka: true },
   { name: 'hostile clients and upstreams', command: nodeTest('integration/hostile'), seconds: 70 },
   { name: 'brokers that come and go, draining', command: nodeTest('integration/addresses'), seconds: 25 },
