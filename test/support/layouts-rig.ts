@@ -140,7 +140,7 @@ export class LayoutsRig {
     return this.broker.cluster.topics.partition(TOPIC, partition)?.log.end ?? -1
   }
 
-  async client(proxy = 0, clientId = 'client'): Promise<Client> {
+  async client(proxy = 0, clientId: string | null = 'client'): Promise<Client> {
     const port = this.proxies[proxy]?.port ?? 0
     const client = new Client(this, port, clientId)
     await this.until(() => client.peer.connected, 'the client is connected')
@@ -157,12 +157,12 @@ export class LayoutsRig {
 /** A producer without idempotence, or with: it sends what a test says, to the partition of its own layout. */
 export class Client {
   readonly peer = new Peer()
-  readonly clientId: string
+  readonly clientId: string | null
   private readonly rig: LayoutsRig
   private lastId = 0
   private readonly answers = new Map<number, Buffer>()
 
-  constructor(rig: LayoutsRig, port: number, clientId: string) {
+  constructor(rig: LayoutsRig, port: number, clientId: string | null) {
     this.rig = rig
     this.clientId = clientId
     this.peer.onFrame = (frame) => this.answers.set(frame.readInt32BE(4), frame)

@@ -147,9 +147,9 @@ function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
   const isPreparing = proposal.preparingAtMs !== undefined
   const ageMs = turn.atMs - (proposal.preparingAtMs ?? proposal.atMs)
   if (ageMs < (isPreparing ? times.prepareBoundMs : 3 * times.prepareBoundMs)) return
-  const reason = isPreparing
-    ? `these proxies were not ready in time: ${notReady(view, proposal).join(', ')}`
-    : 'the partitions got no leaders in time'
+  const missing = notReady(view, proposal)
+  const late = missing.length > 0 ? `these proxies were not ready in time: ${missing.join(', ')}` : noEnds
+  const reason = isPreparing ? late : 'the partitions got no leaders in time'
   append(turn, `aborted ${proposal.id}`, {
     kind: 'aborted',
     proxy,
@@ -158,6 +158,8 @@ function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
     reason,
   })
 }
+
+const noEnds = 'every proxy was ready, but the end offsets of the new partitions could not be read in time'
 
 /** Proxies that live and have not said that they are ready. */
 function notReady({ fleet }: View, proposal: Proposal): ProxyId[] {

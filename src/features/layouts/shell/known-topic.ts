@@ -14,6 +14,8 @@ export class KnownTopic implements LayoutTopic {
   isConfirmed = false
   /** How often in a row the cluster did not name it. */
   missed = 0
+  /** What clients were shown last, as far as the log told; 0: it did not yet. */
+  shownCount = 0
   /** When its `topic` record was appended last. */
   recordedAtMs = -Infinity
   private readonly state: State

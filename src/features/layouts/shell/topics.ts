@@ -238,16 +238,24 @@ export class Topics implements LayoutTopics {
   }
 
   private record(): void {
-    for (const topic of this.byId.values()) this.recordOne(topic)
+    for (const topic of this.byId.values()) {
+      const view = topic.view()
+      if (view === undefined) this.recordOne(topic)
+      else topic.shownCount = currentLayout(view.topic).count
+    }
   }
 
-  /** Records the count of a topic that the log does not know: once it may, and again if that was lost. */
+  /**
+   * Records the count of a topic that the log does not know: once it may, and again if that was lost. Where the whole log
+   * was lost, what was shown until then goes on: partitions that are still hidden are then taken for somebody else's.
+   */
   private recordOne(topic: KnownTopic): void {
     const { state, runtime } = this.options
     if (this.isStopped || !state.mayAct() || state.view(topic.topicId) !== undefined || topic.count === 0) return
     if (this.byId.get(topic.topicId) !== topic || runtime.now() - topic.recordedAtMs < RETRY_MS) return
     topic.recordedAtMs = runtime.now()
-    const { name, topicId, count } = topic
+    const { name, topicId } = topic
+    const count = topic.shownCount > 0 ? topic.shownCount : topic.count
     state.append({ kind: 'topic', proxy: state.proxy, topicId, name, count })
     runtime.timer(RETRY_MS, () => this.recordOne(topic))
   }
