@@ -189,10 +189,19 @@ test('what makes no sense is refused with what to do, and nothing changes', asyn
   }
   assert.equal((await cli(`topics expand ${topic} --to many`)).code, 2)
   assert.deepEqual([await countAt(direct, topic), await countAt(direct, plain)], [3, 1])
-  // Two at once: one is made, and the other one is told so.
-  const [a, b] = await Promise.all([post(topic, 'expand', { to: 6 }), post(topic, 'expand', { to: 9 })])
-  assert.deepEqual([a.status, b.status].sort(), [200, 409])
-  assert.equal((a.status === 409 ? a : b).body.error?.code, 'HG_CHANGE_IN_PROGRESS')
+})
+
+test('of two changes at once one is made, and the other one is told so', async () => {
+  for (let attempt = 1; ; attempt++) {
+    const topic = await create(`in-both-${attempt}`)
+    const answers = await Promise.all([6, 9].map((to) => post(topic, 'expand', { to })))
+    const refused = answers.filter(({ status }) => status !== 200)
+    assert.equal(refused.length, 1, JSON.stringify(answers))
+    assert.ok([6, 9].includes(await countAt(direct, topic)))
+    if (refused[0]?.body.error?.code === 'HG_CHANGE_IN_PROGRESS') break
+    // The first change was over before the second request came, which is then refused for what it asks.
+    assert.ok(attempt < 10, JSON.stringify(answers))
+  }
 })
 
 test('kafka-topics.sh expands, and is told why it cannot', async () => {
