@@ -2,6 +2,7 @@
  * Layouts as a running proxy has them: our own connections, the state log, the feature and its editors, from the
  * configuration. Without a topic rule there is none of it.
  */
+import { hostname } from 'node:os'
 import { ClusterClient } from '../cluster/cluster-client.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { KnownBrokers } from '../cluster/broker-links.ts'
@@ -32,6 +33,8 @@ import type { Meters } from '../telemetry/meter.ts'
 import { rulesDigest } from './rules-digest.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
+/** Clocks of two machines differ by less, and clients need less to go elsewhere. */
+const CLOCKS_APART_MS = 10_000
 const HOUR_MS = 3_600_000
 
 /** What stands in for the real state and cluster: for tests and the simulation. */
@@ -61,11 +64,18 @@ export class Layouts {
   readonly api: LayoutApi
   /** What clients may be given of a topic whose layout changes. */
   readonly gates: GroupGates
+  private readonly runtime: Runtime
   private readonly client: ClusterClient | undefined
   private readonly shell: StateShell | undefined
+  /** How long it takes connections although it is not ready any more. */
+  private readonly delayMs: number
+  /** Wall-clock time: who was at another proxy before was at two. */
+  private leftSinceMs: number | undefined
 
   constructor(config: Config, deps: LayoutsDeps) {
     const { runtime, log, meters, addresses, standIn } = deps
+    this.runtime = runtime
+    this.delayMs = config.shutdown.delayMs
     const needsClient = standIn?.state === undefined || standIn.cluster === undefined
     this.client = needsClient ? clusterClient(config, deps) : undefined
     this.cluster = standIn?.cluster ?? theOne(this.client)
@@ -88,6 +98,7 @@ export class Layouts {
       log,
       meters,
       addressOf: (connection) => deps.addressOf(connection),
+      machine: hostname(),
       ...(standIn?.times === undefined ? {} : { times: standIn.times }),
     })
     this.gates = new GroupGates({
@@ -124,11 +135,19 @@ export class Layouts {
     this.feature.start()
   }
 
-  /** Leaves the fleet; after the last request of a client. */
+  /** The connections of clients begin to be ended. */
+  drain(): void {
+    // Before that it was not ready, and clients may have begun to go elsewhere.
+    this.leftSinceMs ??= this.runtime.wallNow() - this.delayMs - CLOCKS_APART_MS
+  }
+
+  /** Leaves the fleet; after the last request of a client, when all their connections are closed. */
   async stop(): Promise<void> {
+    this.drain()
+    const departure = this.feature.guards.departure(this.leftSinceMs ?? 0)
     this.gates.stop()
     this.feature.stop()
-    await this.shell?.stop()
+    await this.shell?.stop(departure)
     this.client?.close()
   }
 }

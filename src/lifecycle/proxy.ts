@@ -262,6 +262,7 @@ class Proxy implements RunningProxy {
 
   async drain(deadlineMs: number): Promise<void> {
     this.draining = true
+    this.layoutParts?.drain()
     await this.ports.close()
     await drainConnections(this.deps.runtime, this.open_, deadlineMs)
   }

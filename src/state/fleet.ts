@@ -3,7 +3,7 @@
  * expulsion, so "who lived at offset N" can be answered for any place in the log when a topic is replayed.
  * Invariant: a proxy id lives once; expelled, it never comes back under the same id.
  */
-import type { FleetRecord, ProxyId } from './record.ts'
+import type { ExpelRecord, FleetRecord, ProxyId } from './record.ts'
 
 export interface Member {
   host: string
@@ -14,6 +14,10 @@ export interface Member {
   /** Log offset and time (of the record) of its expulsion. */
   expelledAt?: number
   expelledAtMs?: number
+  /** It said itself that it stops. */
+  hasLeft?: true
+  /** It stopped in good order: the topics that somebody wrote to through it. */
+  wroteTo?: readonly string[]
 }
 
 export interface FleetState {
@@ -32,7 +36,14 @@ export function applyFleet(state: FleetState, record: FleetRecord, offset: numbe
   }
   const member = state.members[record.expelled]
   if (member === undefined || member.expelledAt !== undefined) return state
-  return { members: { ...state.members, [record.expelled]: { ...member, expelledAt: offset, expelledAtMs: atMs } } }
+  const out: Member = { ...member, expelledAt: offset, expelledAtMs: atMs }
+  return {
+    members: { ...state.members, [record.expelled]: record.proxy === record.expelled ? left(out, record) : out },
+  }
+}
+
+function left(member: Member, { wroteTo }: ExpelRecord): Member {
+  return { ...member, hasLeft: true, ...(wroteTo === undefined ? {} : { wroteTo }) }
 }
 
 /** Whether the proxy was registered below `offset` and not expelled below it. */

@@ -26,10 +26,15 @@ export interface RegisterRecord extends ByProxy {
   rules?: string
 }
 
-/** `expelled` is out: a full session time-out has passed since its last heartbeat. */
+/** `expelled` is out: a full session time-out has passed since its last heartbeat, or it says so itself. */
 export interface ExpelRecord extends ByProxy {
   kind: 'expel'
   expelled: ProxyId
+  /**
+   * It stops in good order: the ids of the topics that somebody wrote to through it. What it can vouch for of each is
+   * in a `left` record below this one; of all others nothing can come any more. Undefined: nothing is known.
+   */
+  wroteTo?: string[]
 }
 
 interface OfTopic extends ByProxy {
@@ -150,6 +155,22 @@ export interface PrunedRecord extends OfTopic {
   upTo: number
 }
 
+/**
+ * This proxy stops, every connection of its clients has ended, and no batch of the topic is held, unanswered or to come
+ * back. Its clients may still have placed records that they did not send: they are waited for until they are seen elsewhere.
+ */
+export interface LeftRecord extends OfTopic {
+  kind: 'left'
+  /** Wall-clock time from which on its connections were ended: who was elsewhere before wrote through both. */
+  sinceMs: number
+  /** Instance that wrote → the newest epoch that it is clean for. */
+  instances: Record<string, number>
+  /** Those of them that had left before `sinceMs`. */
+  gone: string[]
+  /** Partition → end of the last batch that this proxy saw acknowledged. */
+  ends: Record<number, number>
+}
+
 /** `instance` writes through two proxies at once: what one proxy knows of it does not order its batches. */
 export interface SplitRecord extends OfTopic {
   kind: 'split'
@@ -188,5 +209,6 @@ export type TopicChangeRecord =
   | CutReadRecord
   | PrunedRecord
   | SplitRecord
+  | LeftRecord
 export type SnapshotRecord = FleetSnapshotRecord | TopicSnapshotRecord
 export type StateRecord = FleetRecord | TopicChangeRecord | SnapshotRecord

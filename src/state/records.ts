@@ -32,6 +32,7 @@ const fieldsOf: Record<StateRecord['kind'], Readonly<Record<string, Kind>>> = {
   'cut-read': cut,
   pruned: { ...topic, upTo: 'integer' },
   split: { ...topic, instance: 'text' },
+  left: { ...topic, sinceMs: 'integer', instances: 'offsets', gone: 'texts', ends: 'offsets' },
   'fleet-snapshot': { below: 'integer', state: 'object' },
   'topic-snapshot': { ...topic, below: 'integer', state: 'object?' },
 }
@@ -40,6 +41,7 @@ const optionalFields: Readonly<Record<string, Kind>> = {
   assigned: 'flag',
   seen: 'integer',
   rules: 'text',
+  wroteTo: 'texts',
 }
 /** What a snapshot holds: the parts whose absence would break who replays on it. */
 const shapes = {

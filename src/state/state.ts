@@ -29,6 +29,14 @@ export function withOtherRules({ proxy, proxies }: StateStatus): FleetProxy[] {
   return proxies.filter(({ rules }) => rules !== undefined && rules !== own)
 }
 
+/** What a proxy that stops in good order tells the others. */
+export interface Departure {
+  /** Ids of the topics that somebody wrote to through it. */
+  readonly wroteTo: readonly string[]
+  /** What it vouches for, of some or all of these. */
+  readonly records: readonly StateRecord[]
+}
+
 export interface State {
   /** This proxy's id; another one after an expulsion: whatever was kept under the old one is void. */
   readonly proxy: ProxyId

@@ -3,7 +3,7 @@
  * the state below it in the log and by the facts of the fleet.
  */
 import { type FleetState, liveAt, livesAt } from './fleet.ts'
-import type { GateKind, TopicChangeRecord } from './record.ts'
+import type { GateKind, LeftRecord, TopicChangeRecord } from './record.ts'
 import {
   type Cut,
   currentLayout,
@@ -41,6 +41,8 @@ export function applyTopic(
       return applyCut(topic, { ...entry, record })
     case 'pruned':
       return { ...topic, cuts: topic.cuts.filter((cut) => cut.at > record.upTo) }
+    case 'left':
+      return leave(topic, { ...entry, record })
     case 'split':
       return { ...topic, split: topic.split ?? record.instance }
     case 'cut-read':
@@ -161,12 +163,12 @@ type LayoutEntry = Placed<Extract<TopicChangeRecord, { epoch: number }>>
 function applyToLayout(topic: TopicState, entry: LayoutEntry, fleet: FleetState): TopicState {
   const layout = layoutOf(topic, entry.record.epoch)
   if (layout === undefined || layout.change === 'met') return topic
-  const next = changeLayout(layout, entry, fleet)
+  const next = changeLayout(topic, layout, entry, fleet)
   if (next === layout) return topic
   return { ...topic, layouts: topic.layouts.map((other) => (other === layout ? next : other)) }
 }
 
-function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): Layout {
+function changeLayout(topic: TopicState, layout: Layout, entry: LayoutEntry, fleet: FleetState): Layout {
   const { record, offset, atMs } = entry
   if (record.kind === 'announced') return announce(layout, record.live === true, offset)
   if (layout.seal !== undefined) return layout
@@ -194,10 +196,11 @@ function changeLayout(layout: Layout, entry: LayoutEntry, fleet: FleetState): La
     }
     case 'sealed': {
       const { boundaries, gaveUp, forced } = record
-      const missing = missingVotes(layout, fleet, offset)
+      const missing = missingVotes(topic, layout, fleet, offset)
       const isComplete = missing.live.length === 0 && missing.dead.every((proxy) => gaveUp.includes(proxy))
       if (!forced && (!isComplete || record.lastVote !== layout.lastVote)) return layout
-      const raised = Object.values(layout.votes).reduce((ends, vote) => raise(ends, vote.ends), boundaries)
+      const left = Object.values(topic.left ?? {}).filter(({ at }) => at > layout.openedAt)
+      const raised = [...Object.values(layout.votes), ...left].reduce((sum, { ends }) => raise(sum, ends), boundaries)
       // Who voted stays to be shown; whose batches it vouched for is not asked again.
       const votes = Object.fromEntries(
         Object.entries(layout.votes).map(([proxy, vote]) => [proxy, { ...vote, instances: [] }]),
@@ -211,6 +214,16 @@ function announce(layout: Layout, live: boolean, offset: number): Layout {
   const isKnown = layout.announcedAt !== undefined && (!live || layout.isLive === true)
   if (isKnown) return layout
   return { ...layout, announcedAt: layout.announcedAt ?? offset, ...(live ? { isLive: true } : {}) }
+}
+
+/** What was said by proxies that left long ago concerns no change any more. */
+const leftKeptMs = 3_600_000
+
+function leave(topic: TopicState, entry: Placed<LeftRecord>): TopicState {
+  const { offset: at, atMs } = entry
+  const { proxy, sinceMs, instances, gone, ends } = entry.record
+  const kept = Object.entries(topic.left ?? {}).filter(([, other]) => atMs - other.atMs < leftKeptMs)
+  return { ...topic, left: { ...Object.fromEntries(kept), [proxy]: { at, atMs, sinceMs, instances, gone, ends } } }
 }
 
 /** A cut's ends are raised to those of every earlier cut and boundary: else two cuts can wait for each other. */

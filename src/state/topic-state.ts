@@ -62,6 +62,17 @@ export interface Proposal {
   isAssigned?: boolean
 }
 
+/** What a proxy that stopped in good order said of its writers. */
+export interface Left {
+  at: number
+  atMs: number
+  sinceMs: number
+  /** Instance → the newest epoch that it is clean for. */
+  instances: Record<string, number>
+  gone: string[]
+  ends: Record<number, number>
+}
+
 /** A change that came to nothing. */
 export interface Aborted {
   proposal: string
@@ -93,6 +104,8 @@ export interface TopicState {
   attempted?: number
   /** The first instance that was found at two proxies at once: the seal is then used wherever it is enough. */
   split?: string
+  /** Proxies that stopped in good order, as long as somebody may have to wait for their writers. */
+  left?: Record<ProxyId, Left>
 }
 
 /** A record at its place in the log. */
@@ -137,13 +150,41 @@ export function isInForce(cut: Cut, fleet: FleetState): boolean {
   )
 }
 
-/** Whether `epoch` has all the votes it needs at log offset `offset`; else who is missing. */
-export function missingVotes(layout: Layout, fleet: FleetState, offset: number): { live: ProxyId[]; dead: ProxyId[] } {
+/**
+ * Who is missing at log offset `offset` for the seal of `layout`: the living who have not voted, and the dead who had not
+ * and from whose writers batches of an older layout may still come.
+ */
+export function missingVotes(
+  topic: TopicState,
+  layout: Layout,
+  fleet: FleetState,
+  offset: number,
+): { live: ProxyId[]; dead: ProxyId[] } {
   const lacks = (proxy: ProxyId): boolean => layout.votes[proxy] === undefined
   return {
     live: liveAt(fleet, offset).filter(lacks),
     dead: expelledBelow(fleet, offset)
       .map((member) => member.proxy)
-      .filter(lacks),
+      .filter((proxy) => lacks(proxy) && writersOf(topic, layout, fleet, proxy)?.unseen.length !== 0),
   }
+}
+
+/**
+ * The writers of a proxy that stopped in good order that were not clean for `layout`; `unseen` are those that no other
+ * proxy has vouched for since. Undefined: it did not stop so, or what it said of this topic was lost.
+ */
+export function writersOf(
+  topic: TopicState,
+  layout: Layout,
+  fleet: FleetState,
+  proxy: ProxyId,
+): { unclean: string[]; unseen: string[] } | undefined {
+  const wroteTo = fleet.members[proxy]?.wroteTo
+  if (wroteTo === undefined) return undefined
+  if (!wroteTo.includes(topic.topicId)) return { unclean: [], unseen: [] }
+  const left = topic.left?.[proxy]
+  if (left === undefined) return undefined
+  const seen = new Set(Object.values(layout.votes).flatMap((vote) => vote.instances))
+  const unclean = Object.keys(left.instances).filter((instance) => (left.instances[instance] ?? 0) < layout.epoch)
+  return { unclean, unseen: unclean.filter((instance) => !seen.has(instance)) }
 }

@@ -22,6 +22,9 @@ export interface RunOptions {
   isTracing?: boolean
 }
 
+/** One in so many proxies that are taken down is not killed but told to stop. */
+const ORDERLY_EVERY = 3
+
 export class Model {
   readonly world: World
   readonly scenario: Scenario
@@ -84,6 +87,7 @@ export class Model {
   }
 
   restart(proxy: Proxy): void {
+    if (proxy.isDead) return
     proxy.kill()
     this.proxies = this.proxies.filter((other) => other !== proxy)
     this.world.after(this.world.random.int(20, 2000), () => this.addProxy())
@@ -91,8 +95,9 @@ export class Model {
 
   /** A proxy to connect to; a client keeps the one it has. */
   pickProxy(last: Proxy | undefined): Proxy | undefined {
-    if (last !== undefined && !last.isDead && !this.scenario.isSplit) return last
-    return this.proxies.length === 0 ? undefined : this.world.random.pick(this.proxies)
+    if (last !== undefined && !last.isDead && !last.isStopping && !this.scenario.isSplit) return last
+    const open = this.proxies.filter((proxy) => !proxy.isStopping)
+    return open.length === 0 ? undefined : this.world.random.pick(open)
   }
 
   /** A request of a proxy to the cluster and its answer; both may be lost. */
@@ -131,7 +136,8 @@ export class Model {
   #inflict(kind: string, proxy: Proxy, forMs: number, which: number): void {
     switch (kind) {
       case 'kill':
-        return this.restart(proxy)
+        // A part of them are told to stop, and go in good order.
+        return which % ORDERLY_EVERY === 0 ? proxy.stop(() => this.restart(proxy)) : this.restart(proxy)
       case 'pause':
         return proxy.pause(forMs)
       case 'pause with its upstream': {

@@ -16,6 +16,7 @@ export const mutations = {
   'no-seal': 'no seal',
   'owed-forgotten': 'seal before a batch that was refused or lost with its connection came back',
   'leaving-is-clean': 'leaving counted as clean',
+  'stopping-is-clean': 'the clients of a proxy that stops in good order counted as clean',
   unchained: 'gates not chained over two expansions',
   'boundary-early': 'boundary read before the last vote (and not raised to the ends that the votes name)',
   'cut-without-waiting': 'cut recorded at the first new batch without waiting',
@@ -31,6 +32,7 @@ export type Mutation = keyof typeof mutations
 
 /** The danger to look at for a rule that chance alone meets too rarely. */
 export const themeOf: Partial<Record<Mutation, Theme>> = {
+  'stopping-is-clean': 'proxiesThatStop',
   'owed-forgotten': 'batchesThatReturnLate',
   unchained: 'twoExpansionsApart',
   'lease-not-checked-again': 'pausedWithUpstream',
@@ -47,6 +49,10 @@ export const distort = {
 
   record(model: Model, record: StateRecord): StateRecord {
     return model.world.mutation === 'boundary-early' && record.kind === 'vote' ? { ...record, ends: {} } : record
+  },
+
+  wroteTo(model: Model, topics: string[]): string[] {
+    return model.world.mutation === 'stopping-is-clean' ? [] : topics
   },
 
   isSilent(model: Model, reason: CountReason): boolean {

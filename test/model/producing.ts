@@ -2,6 +2,7 @@
  * The guard of the topic at one proxy: batches of producers in, Metadata out. What the reducer counts is written down, so
  * that the judge can tell counted disorder from a bug.
  */
+import { departure, mayWrite } from '../../src/features/layouts/departure.ts'
 import { type GuardEvent, reduceGuard } from '../../src/features/layouts/guard.ts'
 import { type Batch, type CountReason, type GuardState, newGuard } from '../../src/features/layouts/guard-state.ts'
 import { pushWhenIdle } from '../../src/features/layouts/push.ts'
@@ -12,7 +13,7 @@ import type { Rec, SentBatch } from './broker.ts'
 import type { Connection, ProduceRequest } from './connection.ts'
 import type { Model } from './model.ts'
 import { distort } from './mutations.ts'
-import type { Proxy } from './proxy.ts'
+import { type Proxy, topicId } from './proxy.ts'
 
 interface Flight {
   batch: SentBatch
@@ -110,6 +111,19 @@ export class Producing {
       return
     }
     this.#toGuard({ type: 'lost', instance: connection.client, connection: String(connection.broker) })
+  }
+
+  /** Says what it knows of its writers, in good order, and that this proxy is out. */
+  leave(sinceMs: number): void {
+    const { world, times } = this.#model
+    const proxy = this.#proxy.id
+    const isUnsure = this.#parked.length > 0 || this.#batches.size > 0
+    const isWritten = [...this.guard.ledgers.values()].some((ledger) => mayWrite(ledger, world.now, times))
+    const record = isUnsure ? undefined : departure(this.guard, sinceMs, world.now)
+    world.count(!isWritten ? 'left without writers' : record === undefined ? 'left unsure' : 'left in order')
+    if (isWritten && record !== undefined) this.#proxy.replica.append(record)
+    const wroteTo = distort.wroteTo(this.#model, isUnsure || isWritten ? [topicId] : [])
+    this.#proxy.replica.append({ kind: 'expel', proxy, expelled: proxy, wroteTo })
   }
 
   produce(connection: Connection, request: ProduceRequest): void {

@@ -11,6 +11,8 @@ import { Replica } from './replica.ts'
 import type { View } from '../../src/state/view.ts'
 
 export const topicId = 'T'
+/** How long a proxy that stops waits for what is under way. */
+const drainMs = 3000
 
 export class Proxy {
   readonly model: Model
@@ -21,6 +23,8 @@ export class Proxy {
   readonly fetcher: Fetcher
   isDead = false
   isPaused = false
+  /** It takes no new connection, ends those it has, and goes. */
+  isStopping = false
   readonly connections = new Set<Connection>()
   /** With those whose opening is still on its way. */
   readonly sockets = new Set<Connection>()
@@ -75,6 +79,24 @@ export class Proxy {
     this.isDead = true
     for (const connection of [...this.sockets]) connection.close()
     this.model.world.log(() => `${this.id} dies`)
+  }
+
+  /** Ends connections as they become idle, and all of them after a while; then says what it knows and is gone. */
+  stop(gone: () => void): void {
+    if (this.isStopping) return
+    this.isStopping = true
+    const sinceMs = this.model.world.now
+    this.model.world.log(() => `${this.id} stops`)
+    const drain = (): void => {
+      const isOverdue = this.model.world.now - sinceMs >= drainMs
+      for (const connection of [...this.sockets]) if (isOverdue || connection.inFlight === 0) connection.close()
+      if (this.isDead) return
+      if (this.isPaused || this.sockets.size > 0) return this.model.world.after(20, drain)
+      if (this.mayAct) this.producing.leave(sinceMs)
+      // What it appended has to arrive.
+      this.model.world.after(200, gone)
+    }
+    this.model.world.after(20, drain)
   }
 
   pause(forMs: number): void {

@@ -160,7 +160,7 @@ export function drawScenario(random: Random, skip: ReadonlySet<number>, theme?: 
     endMs: 150_000,
   }
   const isBent = theme !== undefined || (heaviness > 0 && random.chance(0.55))
-  const bend = themes[theme ?? random.pick(Object.keys(themes) as Theme[])]
+  const bend = { ...themes, ...rareThemes }[theme ?? random.pick(Object.keys(themes) as Theme[])]
   const scenario = isBent ? bend(random, drawn) : drawn
   return { ...scenario, faults: scenario.faults.filter((fault) => !skip.has(fault.number)) }
 }
@@ -201,7 +201,10 @@ const themes = {
   logsDeletedBehindGroups,
 } satisfies Record<string, (random: Random, scenario: Scenario) => Scenario>
 
-export type Theme = keyof typeof themes
+/** Only on demand: chance meets these often enough. */
+const rareThemes = { proxiesThatStop } satisfies Record<string, (random: Random, scenario: Scenario) => Scenario>
+
+export type Theme = keyof typeof themes | keyof typeof rareThemes
 
 /** A proxy that acts on an old view for as long as it can, while producers move to fresh partitions. */
 function actOnOldView(random: Random, scenario: Scenario, kind: string, afterMs: number): Scenario {
@@ -290,6 +293,19 @@ function batchesThatReturnLate(random: Random, scenario: Scenario): Scenario {
       { ...common, name: 'p1', family: quick, gapMs: 60, records: 160 },
     ],
   }
+}
+
+/** Proxies are told to stop around the first change, one after the other, while some clients are slow to reconnect. */
+function proxiesThatStop(random: Random, scenario: Scenario): Scenario {
+  const at = scenario.changes[0] ?? 0
+  const faults = Array.from({ length: 6 }, (_, number) => {
+    const isStop = number % 2 === 0
+    const atMs = at + (number - 2) * 1000 + random.int(-1000, 1000)
+    // The kind of a kill goes by the proxy's number.
+    const proxy = isStop ? 3 * random.int(0, 300) : random.int(0, 1000)
+    return { number, kind: isStop ? 'kill' : 'client away', atMs, forMs: random.int(2000, 12_000), proxy }
+  })
+  return { ...scenario, faults, counts: [3, 6], order: 'key', sealAfterMs: undefined, isSplit: false }
 }
 
 /** The state log is compacted again and again while proxies start that have to read all of it. */

@@ -67,6 +67,8 @@ export type LedgerEvent =
   /** `boundMs`: how long the connections it lost before it was gone may take to be made again. */
   | { type: 'connected'; connection: string; epoch: number; boundMs: number }
   | { type: 'lost'; connection: string; boundMs: number }
+  /** It left another proxy, and makes its connections one by one: this one may not be the last. */
+  | { type: 'returning'; untilMs: number }
   | { type: 'stopped'; reason: string }
   | { type: 'resumed'; reason: string }
   | { type: 'shown'; epoch: number }
@@ -127,6 +129,8 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
     }
     case 'lost':
       return loseConnection(ledger, event)
+    case 'returning':
+      return stop(ledger, { reason: 'returning', untilMs: event.untilMs }, event.atMs)
     case 'stopped':
       return stop(ledger, { reason: event.reason, untilMs: Infinity }, event.atMs)
     case 'resumed':

@@ -15,6 +15,7 @@ import {
   type Proposal,
   widestCount,
 } from '../../state/topic-state.ts'
+import { waitedUntil } from './departure.ts'
 import { range } from './keys-moving.ts'
 import { noteSent, type Sent } from './sent.ts'
 import type { LayoutTimes } from './times.ts'
@@ -192,18 +193,19 @@ function seal(turn: Turn, view: View, layout: Layout): void {
     epoch: layout.epoch,
     lastVote: layout.lastVote,
     boundaries: pick(boundaries, old),
-    gaveUp: missingVotes(layout, view.fleet, view.position).dead,
+    gaveUp: missingVotes(view.topic, layout, view.fleet, view.position).dead,
     forced,
   }
   append(turn, what.replace('boundaries', 'sealed'), record)
 }
 
-/** Proxies whose vote is still waited for: the living, and the dead for `goneAfter` since their expulsion. */
+/** Proxies whose vote is still waited for: the living, and the dead for as long as their writers may need. */
 export function whoIsMissing(view: View, layout: Layout, atMs: number, times: LayoutTimes): ProxyId[] {
-  const missing = missingVotes(layout, view.fleet, view.position)
-  const died = new Map(expelledBelow(view.fleet, view.position).map((member) => [member.proxy, member.atMs]))
-  const dead = missing.dead.filter((proxy) => atMs - (died.get(proxy) ?? atMs) < times.goneAfterMs)
-  return [...missing.live, ...dead]
+  const { live } = missingVotes(view.topic, layout, view.fleet, view.position)
+  const dead = expelledBelow(view.fleet, view.position)
+    .map(({ proxy }) => proxy)
+    .filter((proxy) => layout.votes[proxy] === undefined && waitedUntil(view, layout, proxy, times) > atMs)
+  return [...live, ...dead]
 }
 
 /** At rest, cuts may have become useless. */

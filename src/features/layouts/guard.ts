@@ -12,6 +12,7 @@ import { type Batch, type GuardEffect, type GuardState, type Held, note, type Tu
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
 import { awaitsSeal, latesOf, noLates, remember } from './late-answers.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
+import { leftElsewhere } from './departure.ts'
 import { reportSplit, takenOver, vote, withdraw } from './votes.ts'
 import type { View } from '../../state/view.ts'
 
@@ -57,11 +58,7 @@ function handle(turn: Turn, event: GuardEvent): void {
   const { state } = turn
   switch (event.type) {
     case 'connected':
-      return note(turn, event.instance, {
-        ...event,
-        epoch: newestAnywhere(state.view),
-        boundMs: state.times.comeBackMs,
-      })
+      return connect(turn, event)
     case 'lost':
       return note(turn, event.instance, { ...event, boundMs: state.times.comeBackMs })
     case 'shown':
@@ -90,6 +87,16 @@ function handle(turn: Turn, event: GuardEvent): void {
     case 'tick':
       return advance(turn)
   }
+}
+
+function connect(turn: Turn, event: Extract<GuardEvent, { type: 'connected' }>): void {
+  const { view, ledgers, times } = turn.state
+  const { instance } = event
+  const isFirst = (ledgers.get(instance)?.connections ?? 0) === 0
+  const boundMs = times.comeBackMs
+  note(turn, instance, { ...event, epoch: newestAnywhere(view), boundMs })
+  if (isFirst && view !== undefined && leftElsewhere(turn, view, instance))
+    note(turn, instance, { type: 'returning', untilMs: turn.atMs + boundMs })
 }
 
 function arrive(turn: Turn, batch: Batch): void {

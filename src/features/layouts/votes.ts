@@ -96,24 +96,29 @@ export function takenOver(turn: Turn, view: View): string[] {
 
 /**
  * An instance that writes here, and has been here without a break since before another proxy decided on the vote that
- * names it, is at both: neither knows all its batches. Its order is counted, and later changes use the seal where they
- * can.
+ * names it, is at both: neither knows all its batches. So is one that was here before a proxy that names it began to stop.
+ * Its order is counted, and later changes use the seal where they can.
  */
 export function reportSplit(turn: Turn, view: View): void {
-  const { state } = turn
   for (const layout of unsealed(view)) {
-    for (const { instance, seen } of namedByOthers(turn, layout)) {
-      const ledger = state.ledgers.get(instance)
-      if (ledger === undefined || ledger.connections === 0 || !ledger.wrote || state.split.has(instance)) continue
-      if (ledger.connectedMs >= layout.openedAtMs && seen <= positionAt(turn, ledger.connectedMs)) continue
-      state.split = new Set(state.split).add(instance)
-      turn.effects.push({ type: 'count', reason: 'at two proxies', instance })
-      const { topicId } = view.topic
-      if (view.topic.split === undefined) {
-        appendOnce(turn, 'split', { kind: 'split', proxy: state.proxy, topicId, instance })
-      }
-    }
+    for (const { instance, seen } of namedByOthers(turn, layout))
+      noteSplit(turn, view, instance, (at) => at < layout.openedAtMs || seen > positionAt(turn, at))
+    for (const { instances, gone, sinceMs } of Object.values(view.topic.left ?? {}))
+      for (const instance of Object.keys(instances))
+        if (!gone.includes(instance)) noteSplit(turn, view, instance, (at) => at < sinceMs)
   }
+}
+
+/** @param isDouble whether it was somewhere else since it was connected here */
+function noteSplit(turn: Turn, view: View, instance: string, isDouble: (connectedMs: number) => boolean): void {
+  const { state } = turn
+  const ledger = state.ledgers.get(instance)
+  if (ledger === undefined || ledger.connections === 0 || !ledger.wrote || state.split.has(instance)) return
+  if (!isDouble(ledger.connectedMs)) return
+  state.split = new Set(state.split).add(instance)
+  turn.effects.push({ type: 'count', reason: 'at two proxies', instance })
+  if (view.topic.split !== undefined) return
+  appendOnce(turn, 'split', { kind: 'split', proxy: state.proxy, topicId: view.topic.topicId, instance })
 }
 
 /** Whom other proxies vouch for, and up to where they had read when they decided to. */

@@ -50,11 +50,12 @@ export class Announcer {
 
   fleet(before: FleetState, after: FleetState): void {
     if (before === after) return
-    for (const [proxy, { host, expelledAt }] of Object.entries(after.members)) {
+    for (const [proxy, { host, expelledAt, hasLeft }] of Object.entries(after.members)) {
       const known = before.members[proxy]
       if (expelledAt === undefined && known === undefined) this.#log.info({ proxy, host }, 'proxy joined the fleet')
-      if (expelledAt !== undefined && known !== undefined && known.expelledAt === undefined)
-        this.#log.warn({ proxy, host }, 'proxy expelled from the fleet')
+      if (expelledAt === undefined || known === undefined || known.expelledAt !== undefined) continue
+      if (hasLeft === true) this.#log.info({ proxy, host }, 'proxy left the fleet')
+      else this.#log.warn({ proxy, host }, 'proxy expelled from the fleet')
     }
   }
 }

@@ -9,6 +9,7 @@ import { type LeaseState, leaseHolds, type Moment, newLease, reduceLease } from 
 import { isLeader, type MembershipEvent, type MembershipState, newMembership, reduceMembership } from '../membership.ts'
 import type { ProxyId, StateRecord } from '../record.ts'
 import { encodeRecord, keyOf } from '../records.ts'
+import type { Departure } from '../state.ts'
 import type { Appender } from './appender.ts'
 import { FleetGroup } from './fleet-group.ts'
 import { momentOf } from './moment.ts'
@@ -123,11 +124,15 @@ export class Life {
 
   /**
    * Ends this life in good order: from here on it does not act, so its expulsion may be written at once, and nobody has
-   * to wait for the end of its session. Whether it wrote under an old layout is the log's to know, as with any dead proxy.
+   * to wait for the end of its session. What it says of its writers goes first; without, they are waited for as those of
+   * any dead proxy. A lapsed lease says nothing: it may be out already, and what was answered since is not vouched for.
    */
-  async leave(): Promise<void> {
-    const isMember = this.#lease.member
-    if (isMember) this.append({ kind: 'expel', proxy: this.proxy, expelled: this.proxy })
+  async leave(departure?: Departure): Promise<void> {
+    const { proxy } = this
+    const said = this.mayAct() ? departure : undefined
+    for (const record of said?.records ?? []) this.append(record)
+    const wroteTo = said === undefined ? {} : { wroteTo: [...said.wroteTo] }
+    if (this.#lease.member) this.append({ kind: 'expel', proxy, expelled: proxy, ...wroteTo })
     this.#isOver = true
     await Promise.all([this.#options.appender.flushed(), this.#group.leave()])
   }

@@ -14,7 +14,7 @@ import { groupId } from '../group-protocol.ts'
 import type { Moment } from '../lease.ts'
 import { emptyLog, fleetOf, type LogState, topicOf } from '../log-reducer.ts'
 import type { ProxyId, StateRecord } from '../record.ts'
-import type { State, StateStatus } from '../state.ts'
+import type { Departure, State, StateStatus } from '../state.ts'
 import type { View } from '../view.ts'
 import { Appender } from './appender.ts'
 import { Announcer } from './announcer.ts'
@@ -117,8 +117,9 @@ export class StateShell implements State {
   /**
    * Leaves the fleet; to be called when no request of a guarded topic is under way any more. Waits for the cluster no
    * longer than a moment: the others find out by themselves, if later.
+   * @param departure left out where it is not known who may still send what
    */
-  async stop(): Promise<void> {
+  async stop(departure?: Departure): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
     const { runtime } = this.#options
@@ -126,7 +127,7 @@ export class StateShell implements State {
     const bound = new Promise<void>((resolve) => {
       timer = runtime.timer(stopMs, resolve)
     })
-    await Promise.race([this.#life.leave(), bound])
+    await Promise.race([this.#life.leave(departure), bound])
     timer?.cancel()
     this.#reader.stop()
   }

@@ -12,6 +12,7 @@ const foundBy: Record<Mutation, number> = {
   'no-seal': 11,
   'owed-forgotten': 45,
   'leaving-is-clean': 288,
+  'stopping-is-clean': 26,
   unchained: 23,
   'boundary-early': 4,
   'cut-without-waiting': 145,

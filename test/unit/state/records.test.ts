@@ -39,10 +39,12 @@ const samples: StateRecord[] = [
   { kind: 'cut-read', proxy, topicId, cut: 'c' },
   { kind: 'fleet-snapshot', proxy, below: 10, state: { members: {} } },
   { kind: 'topic-snapshot', proxy, topicId, below: 10, state: { topicId, name: 't', layouts: [layout], cuts: [] } },
+  { kind: 'left', proxy, topicId, sinceMs: 7, instances: { '10.0.0.1/c': 1 }, gone: ['10.0.0.1/c'], ends: { 0: 3 } },
 ]
 
 void test('every kind of record survives the way to bytes and back', () => {
-  for (const record of samples) assert.deepEqual(decodeRecord(encodeRecord(record)), record)
+  const orderly: StateRecord = { kind: 'expel', proxy, expelled: proxy, wroteTo: [topicId] }
+  for (const record of [...samples, orderly]) assert.deepEqual(decodeRecord(encodeRecord(record)), record)
 })
 
 void test('keys are unique per record, and a snapshot is named by what it stands for', () => {
@@ -82,6 +84,7 @@ void test('a field that is missing or of the wrong type is refused', () => {
   refuses({ v: 1, ...(samples[3] as object), gates: 'both' }, 'HG_STATE_INVALID')
   refuses({ v: 1, ...(samples[6] as object), starts: { 3: 0.5 } }, 'HG_STATE_INVALID')
   refuses({ v: 1, ...(samples[11] as object), live: 'yes' }, 'HG_STATE_INVALID')
+  refuses({ v: 1, ...(samples[1] as object), wroteTo: 'T1' }, 'HG_STATE_INVALID')
 })
 
 void test('a snapshot that is not whole is refused: the state would be built on it', () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { applyFleet, emptyFleet, type FleetState } from '../../../src/state/fleet.ts'
 import type { TopicChangeRecord } from '../../../src/state/record.ts'
 import { applyTopic } from '../../../src/state/topic-reducer.ts'
-import { isInForce, openEpochs, type TopicState } from '../../../src/state/topic-state.ts'
+import { isInForce, missingVotes, openEpochs, type TopicState } from '../../../src/state/topic-state.ts'
 
 const topicId = 'T'
 type Body<R> = R extends unknown ? Omit<R, 'proxy' | 'topicId'> : never
@@ -28,6 +28,17 @@ class Log {
     this.fleet = applyFleet(this.fleet, { kind: 'expel', proxy: 'a', expelled: proxy }, this.at, this.at * 10)
     this.at += 1
     return this
+  }
+
+  leave(proxy: string, wroteTo?: string[]): this {
+    const record = { kind: 'expel', proxy, expelled: proxy, ...(wroteTo === undefined ? {} : { wroteTo }) } as const
+    this.fleet = applyFleet(this.fleet, record, this.at, this.at * 10)
+    this.at += 1
+    return this
+  }
+
+  get missing() {
+    return missingVotes(this.state, this.last ?? assert.fail(), this.fleet, this.at)
   }
 
   get state(): TopicState {
@@ -170,4 +181,43 @@ void test('a shrink that was announced may still be announced live, not the othe
   assert.deepEqual([log.last?.announcedAt, log.last?.isLive], [8, undefined])
   log.add('a', { kind: 'announced', epoch: 1, live: true }).add('a', { kind: 'announced', epoch: 1 })
   assert.deepEqual([log.last?.announcedAt, log.last?.isLive], [8, true])
+})
+
+const left = (instances: Record<string, number>, ends = {}) =>
+  ({ kind: 'left', sinceMs: 0, instances, gone: [], ends }) as Body<TopicChangeRecord>
+const votedFor = (instances: string[]) => ({ ...vote(1), instances }) as Body<TopicChangeRecord>
+
+void test('a proxy that stopped in good order is not missed once others vouch for its writers', () => {
+  const gone = opened()
+    .add('b', left({ x: 0, y: 1 }))
+    .leave('b', ['T'])
+  assert.deepEqual(gone.missing, { live: ['a'], dead: ['b'] })
+  assert.deepEqual(gone.add('a', votedFor(['y'])).missing, { live: [], dead: ['b'] })
+  assert.deepEqual(gone.add('a', votedFor(['x'])).missing, { live: [], dead: [] })
+  assert.ok(gone.add('a', sealed(gone.at - 1)).last?.seal)
+})
+
+void test('nobody wrote through it: it is not missed; what it said is lost, or it said nothing: it is', () => {
+  const voted = () => opened().add('a', vote(1))
+  assert.deepEqual(voted().leave('b', ['U']).missing.dead, [])
+  assert.deepEqual(voted().leave('b', ['T']).missing.dead, ['b'])
+  assert.deepEqual(voted().leave('b').missing.dead, ['b'])
+  assert.deepEqual(voted().expel('b').missing.dead, ['b'])
+})
+
+void test('boundaries are raised to what a proxy that left during the change saw acknowledged', () => {
+  const log = opened()
+    .add('b', left({}, { 0: 8, 1: 2 }))
+    .leave('b', ['T'])
+    .add('a', vote(1))
+  assert.deepEqual(log.add('a', sealed(log.at - 1)).last?.seal?.boundaries, { 0: 8, 1: 5, 2: 5 })
+})
+
+void test('what a proxy says after its expulsion is void', () => {
+  assert.equal(
+    opened()
+      .expel('b')
+      .add('b', left({ x: 0 })).state.left,
+    undefined,
+  )
 })

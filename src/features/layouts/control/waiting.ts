@@ -1,14 +1,15 @@
 /** Who is waited for before a change is sealed: which proxies, and at this proxy which instances, why, and how long at most. */
-import type { FleetState } from '../../../state/fleet.ts'
-import { type Layout, missingVotes, type TopicState } from '../../../state/topic-state.ts'
+import { expelledBelow, type FleetState } from '../../../state/fleet.ts'
+import { type Layout, missingVotes, type TopicState, writersOf } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import { clockOf, hasUnansweredOlder, isClean, lastOlder, type Ledger, owesOlder } from '../clean.ts'
+import { waitedUntil } from '../departure.ts'
 import type { LayoutTimes } from '../times.ts'
 
 export interface WaitedProxy {
   readonly proxy: string
   readonly host: string
-  readonly why: 'has not voted yet' | 'stopped or died before it voted'
+  readonly why: string
   readonly sinceMs: number
   /** Wall-clock time at which it is given up; undefined: never. */
   readonly untilMs: number | undefined
@@ -30,10 +31,10 @@ export function unsealedExpansion(topic: TopicState): Layout | undefined {
 /** Proxies whose vote on the layout is missing and still waited for. */
 export function waitedProxies(view: View, layout: Layout, atMs: number, times: LayoutTimes): WaitedProxy[] {
   if (layout.seal !== undefined || layout.change === 'met') return []
-  const missing = missingVotes(layout, view.fleet, view.position)
+  const { live } = missingVotes(view.topic, layout, view.fleet, view.position)
   const forcedMs = times.sealAfterMs === undefined ? Infinity : layout.openedAtMs + times.sealAfterMs
   const bound = (ms: number): number | undefined => (ms === Infinity ? undefined : ms)
-  const live = missing.live.map(
+  const living = live.map(
     (proxy): WaitedProxy => ({
       proxy,
       host: hostOf(view.fleet, proxy),
@@ -42,13 +43,31 @@ export function waitedProxies(view: View, layout: Layout, atMs: number, times: L
       untilMs: bound(forcedMs),
     }),
   )
-  const dead = missing.dead.map((proxy): WaitedProxy => {
-    const sinceMs = view.fleet.members[proxy]?.expelledAtMs ?? layout.openedAtMs
-    const untilMs = bound(Math.min(forcedMs, sinceMs + times.goneAfterMs))
-    return { proxy, host: hostOf(view.fleet, proxy), why: 'stopped or died before it voted', sinceMs, untilMs }
+  const dead = expelledBelow(view.fleet, view.position).map(({ proxy, atMs: sinceMs }): WaitedProxy => {
+    const untilMs = bound(Math.min(forcedMs, waitedUntil(view, layout, proxy, times)))
+    return { proxy, host: hostOf(view.fleet, proxy), why: whyDead(view, layout, proxy), sinceMs, untilMs }
   })
-  return [...live, ...dead.filter(({ untilMs }) => untilMs === undefined || untilMs > atMs)]
+  const missed = dead.filter(
+    ({ proxy, untilMs }) => layout.votes[proxy] === undefined && (untilMs === undefined || untilMs > atMs),
+  )
+  return [...living, ...missed]
 }
+
+function whyDead(view: View, layout: Layout, proxy: string): string {
+  const writers = writersOf(view.topic, layout, view.fleet, proxy)
+  if (writers === undefined) {
+    const hasLeft = view.fleet.members[proxy]?.hasLeft === true
+    return hasLeft ? 'stopped with batches unanswered, before it voted' : 'died before it voted'
+  }
+  const { unclean, unseen } = writers
+  if (unseen.length === 0)
+    return `stopped; its ${unclean.length} clients are elsewhere, and may still reconnect in part`
+  const more = unseen.length > NAMES_MAX ? ` and ${unseen.length - NAMES_MAX} more` : ''
+  return `stopped; its clients were not seen elsewhere yet: ${unseen.slice(0, NAMES_MAX).join(', ')}${more}`
+}
+
+/** So many clients of a proxy that stopped are named. */
+const NAMES_MAX = 5
 
 function hostOf(fleet: FleetState, proxy: string): string {
   return fleet.members[proxy]?.host ?? ''

@@ -23,6 +23,8 @@ import { Writers } from './writers.ts'
 
 const TIDY_MS = 30_000
 
+const loopback = /^(::ffff:)?127\.|^::1$/
+
 export interface LayoutsOptions {
   readonly rules: readonly TopicRule[]
   readonly state: State
@@ -32,6 +34,8 @@ export interface LayoutsOptions {
   readonly meters: Meters
   /** The address that the instance of a connection alone has; undefined: it is known by where it comes from. */
   addressOf(connection: Connection): string | undefined
+  /** The name of the machine this proxy runs on, or of its pod. */
+  readonly machine: string
   /** For tests: other bounds than the usual ones. */
   readonly times?: Partial<LayoutTimes>
 }
@@ -113,7 +117,10 @@ export class LayoutsFeature {
     const address = this.options.addressOf(connection)
     // An address of its own is given by this proxy and means nothing to others.
     if (address !== undefined) return `${this.options.state.proxy}/${address}`
-    return `${connection.remoteAddress}/${connection.clientId ?? ''}`
+    const { remoteAddress, clientId } = connection
+    // Every machine has clients at 127.0.0.1: those of two sidecars are not one.
+    const machine = loopback.test(remoteAddress) ? `${this.options.machine}/` : ''
+    return `${machine}${remoteAddress}/${clientId ?? ''}`
   }
 
   private timesOf({ sealAfterMs, goneAfterMs }: TopicRule): LayoutTimes {

@@ -7,6 +7,7 @@ import type { AdmittedBatch, BatchVerdict, ProduceBatch, ProducePolicy } from '.
 import { TopicWalk } from '../../../editors/produce/topic-walk.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
 import type { Timer } from '../../../runtime/runtime.ts'
+import type { Departure } from '../../../state/state.ts'
 import type { GuardContext } from './context.ts'
 import { TopicGuard } from './topic-guard.ts'
 import type { KnownTopic } from './known-topic.ts'
@@ -345,6 +346,18 @@ export class Guards implements ProducePolicy {
     }
     if (unsealed.length > 0 && this.ticks % LEADERS_EVERY_TICKS === 0) void this.topics.ask(unsealed)
     if (isNeeded) this.wake()
+  }
+
+  /**
+   * This proxy stops, and every connection of its clients has ended.
+   * @param sinceMs wall-clock time when their end began
+   * @returns undefined where some batch is not accounted for
+   */
+  departure(sinceMs: number): Departure | undefined {
+    if (this.waiting.length > 0) return undefined
+    const written = [...this.byTopic.values()].filter((guard) => !guard.isUnwritten)
+    const records = written.flatMap((guard) => guard.departure(sinceMs) ?? [])
+    return { wroteTo: written.map(({ topic }) => topic.topicId), records }
   }
 
   tidy(): void {

@@ -14,6 +14,8 @@ export class Stillness {
   private readonly guard: TopicGuard
   private readonly context: GuardContext
   private hasLeaderStops = false
+  /** When a connection was lost with Produce unanswered on it. */
+  private lostAtMs = -Infinity
 
   constructor(guard: TopicGuard, context: GuardContext, tell: (event: StopEvent) => void) {
     this.guard = guard
@@ -62,6 +64,13 @@ export class Stillness {
   /** A connection that is written on is gone: nothing that was under way on it is answered any more. */
   forgetLane(lane: ProduceLane): void {
     this.stops.end(`unopened ${lane.connection.id}`)
+    if (lane.inFlight > 0) this.lostAtMs = this.context.runtime.now()
+  }
+
+  /** Whether something that was refused or lost unopened is still to come back. */
+  get mayBringBack(): boolean {
+    const { comeBackMs } = this.guard.times
+    return this.stops.hasOwed || this.context.runtime.now() - this.lostAtMs < comeBackMs
   }
 
   private lanes(): { writer: Writer; lane: ProduceLane }[] {

@@ -42,6 +42,11 @@ export class Stops {
     this.tell({ type: 'resumed', reason })
   }
 
+  /** Something passed unopened and is unanswered, or was refused. */
+  get hasOwed(): boolean {
+    return [...this.reasons.keys()].some((reason) => /^(unopened|owed) /.test(reason))
+  }
+
   clear(): void {
     for (const timer of this.reasons.values()) timer?.cancel()
     this.reasons.clear()

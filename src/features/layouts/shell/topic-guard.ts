@@ -9,9 +9,11 @@
 import { errorCodes } from '../../../protocol/error-codes.ts'
 import type { BatchOutcome, BatchVerdict, ProduceBatch } from '../../../editors/produce/policy.ts'
 import type { ProduceLane } from '../../../editors/produce/lane.ts'
+import type { StateRecord } from '../../../state/record.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
+import { departure, mayWrite } from '../departure.ts'
 import { forgetGone } from '../forgetting.ts'
 import { type GuardEvent, reduceGuard } from '../guard.ts'
 import { type Batch, type GuardEffect, type GuardState, newGuard, openLayouts } from '../guard-state.ts'
@@ -268,6 +270,21 @@ export class TopicGuard {
     if (this.former.size > 0) this.stillness.stops.begin('former life')
     this.stillness.awaitUnopened()
     this.feed()
+  }
+
+  /** Whether nobody is known who may still write to the topic by what this proxy showed. */
+  get isUnwritten(): boolean {
+    const now = this.context.runtime.wallNow()
+    return this.pending.size === 0 && ![...this.state.ledgers.values()].some((l) => mayWrite(l, now, this.times))
+  }
+
+  /**
+   * This proxy stops: what it can say of the topic, all connections being closed.
+   * @returns undefined: nothing
+   */
+  departure(sinceMs: number): StateRecord | undefined {
+    const isUnsure = this.former.size > 0 || this.parking.size > 0 || this.stillness.mayBringBack
+    return isUnsure || !this.mayAct ? undefined : departure(this.state, sinceMs, this.context.runtime.wallNow())
   }
 
   /** The topic was deleted. What waits goes to the broker, which may have another topic of that name by now. */
