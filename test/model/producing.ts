@@ -100,6 +100,7 @@ export class Producing {
     for (const [id, flight] of this.#batches) {
       if (flight.connection !== connection) continue
       this.#batches.delete(id)
+      if (!isForgotten) this.#toGuard({ type: 'dropped', id })
       this.#toGuard(isForgotten ? { type: 'answered', id, end: 0, lapsed: false } : { type: 'failed', id })
     }
     if (!connection.isProducer) return

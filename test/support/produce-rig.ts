@@ -27,6 +27,7 @@ export interface Asked {
   decide(verdict: BatchVerdict): void
   outcome: BatchOutcome | 'lost' | undefined
   told: number
+  isBound: boolean
 }
 
 /** Asks for everything whose topic begins with `g`; what `verdict` leaves open waits for the test. */
@@ -51,6 +52,7 @@ export class ScriptedPolicy implements ProducePolicy {
         text,
         outcome: undefined,
         told: 0,
+        isBound: false,
         decide: (verdict) => decide(index, verdict),
       }
       this.asked.push(asked)
@@ -66,6 +68,7 @@ export class ScriptedPolicy implements ProducePolicy {
           asked.outcome = 'lost'
           asked.told++
         },
+        bound: () => (asked.isBound = true),
       }
     })
   }

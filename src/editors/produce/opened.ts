@@ -74,12 +74,13 @@ export class OpenedProduce {
     return this.parts.map((part) => part.batch)
   }
 
-  /** @returns the part, if nothing had been decided about it */
+  /** @returns the part, if nothing had been decided about it; others of its request may be refused with it */
   decide(index: number, verdict: BatchVerdict): Part | undefined {
     const part = this.parts[index]
     if (part?.fate !== 'waiting') return undefined
     part.fate = verdict.kind
     if (verdict.kind === 'refuse') part.result = refusal(part.data.index, verdict.errorCode)
+    if (this.isApart) this.keepTogether()
     return part
   }
 
@@ -89,26 +90,32 @@ export class OpenedProduce {
       part.admitted = admitted[i]
       if (part.admitted === undefined) part.fate = 'forward'
     }
-    this.refuseTogether()
+    this.keepTogether()
   }
 
   /**
    * Where a part is to come again, all of it is: a client without idempotence may repeat the whole request (kafkajs does),
-   * and what had gone would be written twice.
+   * and what had gone would be written twice. So while none has gone one refusal is everybody's; and once one has, those
+   * that wait are not to be refused any more.
    */
-  private refuseTogether(): void {
-    const refused = this.parts.filter(({ fate }) => fate === 'refuse')
-    const isDecided = this.parts.every(({ fate }) => fate !== 'waiting')
-    if (refused.length === 0 || !isDecided || this.exchange.noReply) return
+  private keepTogether(): void {
+    if (this.exchange.noReply || this.parts.some(({ batch }) => isSequenced(batch.records))) return
     const errorCode = errorCodes.NOT_LEADER_OR_FOLLOWER
-    if (refused.some(({ result }) => result?.errorCode !== errorCode)) return
-    if (this.parts.some(({ batch }) => isSequenced(batch.records))) return
-    for (const part of this.parts) {
-      if (part.fate !== 'forward') continue
-      part.fate = 'refuse'
-      part.result = refusal(part.data.index, errorCode)
-      part.admitted?.ended({ kind: 'failed', errorCode })
+    const hasGone = this.parts.some(({ fate }) => fate === 'sent' || fate === 'done')
+    if (!hasGone && this.parts.some(({ fate, result }) => fate === 'refuse' && result?.errorCode === errorCode)) {
+      for (const part of this.parts) this.refuseToo(part, errorCode)
+    } else if (this.parts.some(({ fate }) => fate !== 'waiting' && fate !== 'refuse')) {
+      for (const { fate, admitted } of this.parts) if (fate === 'waiting') admitted?.bound()
     }
+  }
+
+  private refuseToo(part: Part, errorCode: number): void {
+    const { fate, admitted } = part
+    if (fate === 'refuse') return
+    part.fate = 'refuse'
+    part.result = refusal(part.data.index, errorCode)
+    if (fate === 'waiting') admitted?.lost()
+    else admitted?.ended({ kind: 'failed', errorCode })
   }
 
   /** Whether it goes as it came, is answered without the broker, or must be taken apart. */

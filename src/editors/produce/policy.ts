@@ -28,8 +28,10 @@ export interface AdmittedBatch {
   readonly topic: string
   /** Told once after `forward`. */
   ended(outcome: BatchOutcome): void
-  /** The connection was lost while the batch waited. */
+  /** The connection was lost while the batch waited, or it was refused with the rest of its request. */
   lost(): void
+  /** It waits, and another part of its request has gone: refused now, it would make its client repeat that one too. */
+  bound(): void
 }
 
 export interface ProducePolicy {

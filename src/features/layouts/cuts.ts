@@ -153,7 +153,8 @@ function maySwitch(turn: Turn, instance: string, cutting: Cutting, target: numbe
 export function isQuiet(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
   const { times, held } = turn.state
   const ledger = ledgerOf(turn, instance)
-  if (hasUnansweredOlder(ledger, target, turn.atMs) || owesOlder(ledger, target, turn.atMs, times)) return false
+  const patience = { ...times, comeBackMs: Math.min(times.comeBackMs, times.cutComeBackMs) }
+  if (hasUnansweredOlder(ledger, target, turn.atMs) || owesOlder(ledger, target, turn.atMs, patience)) return false
   if (held.some((item) => item.batch.instance === instance && item.age < target && item.reason === 'withdrawal'))
     return false
   const now = clockOf(ledger, turn.atMs)

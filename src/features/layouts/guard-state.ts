@@ -41,6 +41,8 @@ export interface Held {
   readonly oldest: number
   /** Its cut is in force: it goes on whatever its keys say. */
   readonly isGranted: boolean
+  /** A refusal would make its client write again what has gone: it is let go, and counted, when its time is over. */
+  readonly isBound?: boolean
 }
 
 /** One instance's change of layout. */

@@ -14,6 +14,7 @@ import { awaitsSeal, latesOf, noLates, remember } from './late-answers.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
 import { leftElsewhere } from './departure.ts'
 import { reportSplit, takenOver, vote, withdraw } from './votes.ts'
+import { currentLayout } from '../../state/topic-state.ts'
 import type { View } from '../../state/view.ts'
 
 export type GuardEvent =
@@ -36,6 +37,13 @@ export type GuardEvent =
   | { type: 'answered'; id: string; end: number; lapsed: boolean }
   /** Refused by the broker, or its connection was lost before the answer: it may be in the log, and may come back. */
   | { type: 'failed'; id: string }
+  /** It waited, and its connection was lost, or it was refused with the rest of its request: it may come back. */
+  | { type: 'dropped'; id: string }
+  /**
+   * Another part of its request has gone, and its client repeats all of a request of which a part is refused (kafkajs,
+   * without idempotence).
+   */
+  | { type: 'bound'; id: string }
   /** An old partition has no leader, a throttle runs; or that is over. */
   | { type: 'stopped' | 'resumed'; reason: string }
   | { type: 'ends'; round: string; ends: Readonly<Record<number, number>> }
@@ -70,6 +78,11 @@ function handle(turn: Turn, event: GuardEvent): void {
       return answer(turn, event)
     case 'failed':
       return fail(turn, event.id)
+    case 'dropped':
+      return drop(turn, event.id)
+    case 'bound':
+      state.held = state.held.map((item) => (item.batch.id === event.id ? { ...item, isBound: true } : item))
+      return
     case 'stopped':
     case 'resumed':
       state.stops =
@@ -160,6 +173,14 @@ function refuse(turn: Turn, batch: Batch, reason: Held['reason'], judged: Pick<H
     state.sequences = expectSequence(state.sequences, batch.partition, batch.sequenced, turn.atMs)
   }
   turn.effects.push({ type: 'refuse', batch, reason })
+}
+
+function drop(turn: Turn, id: string): void {
+  const item = turn.state.held.find(({ batch }) => batch.id === id)
+  if (item === undefined) return
+  turn.state.held = turn.state.held.filter((other) => other !== item)
+  const { batch, age, oldest } = item
+  note(turn, batch.instance, { type: 'refused', mark: batch.mark, age, oldest })
 }
 
 function answer(turn: Turn, event: { id: string; end: number; lapsed: boolean }): void {
@@ -254,6 +275,12 @@ function grant(turn: Turn, view: View): void {
   }
 }
 
+/** How a batch goes that may neither wait longer nor be refused: by the layout that it is of, as far as that is known. */
+function overdue({ state }: Turn, { age, oldest }: Held): { age: number; oldest: number; layout: number } {
+  const newest = state.view === undefined ? 0 : currentLayout(state.view.topic).epoch
+  return { age, oldest, layout: Math.min(age, newest) }
+}
+
 /** Judges every held batch again, in the order they came; a batch that stays keeps its lane. */
 function releaseHeld(turn: Turn): void {
   const waiting = turn.state.held
@@ -262,6 +289,10 @@ function releaseHeld(turn: Turn): void {
   for (const item of waiting) {
     const { batch } = item
     const isOverdue = turn.atMs - item.sinceMs >= turn.state.times.holdBoundMs
+    if (isOverdue && item.isBound === true) {
+      forward(turn, batch, { type: 'forward', ...overdue(turn, item), counts: ['held too long'] })
+      continue
+    }
     if (isOverdue || refusedLanes.some((other) => isSameLane(other, batch))) {
       refusedLanes.push(batch)
       refuse(turn, batch, item.reason, item)

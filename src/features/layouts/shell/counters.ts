@@ -3,7 +3,7 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Log } from '../../../telemetry/log.ts'
 import type { MetricSource } from '../../../telemetry/meter.ts'
 
-/** A count is logged at once, then at most so often per topic and reason. */
+/** A count is logged at once, then at most so often per topic and reason; one that tells of a change, once for it. */
 const LOG_EVERY_MS = 60_000
 
 interface Slot {
@@ -12,6 +12,7 @@ interface Slot {
   value: number
   loggedAtMs: number
   logged: number
+  change: number | undefined
 }
 
 /** Counts by topic and reason. */
@@ -28,18 +29,22 @@ export class Counters {
     this.message = message
   }
 
-  add(topic: string, reason: string, instance: string): void {
+  /** @param change the epoch, where all further ones until the next change are to be expected and say nothing new */
+  add(topic: string, reason: string, instance: string, change?: number): void {
     const key = `${topic} ${reason}`
     let slot = this.slots.get(key)
     if (slot === undefined) {
-      slot = { topic, reason, value: 0, loggedAtMs: -Infinity, logged: 0 }
+      slot = { topic, reason, value: 0, loggedAtMs: -Infinity, logged: 0, change: undefined }
       this.slots.set(key, slot)
     }
     slot.value++
     const now = this.runtime.now()
-    if (this.message === '' || now - slot.loggedAtMs < LOG_EVERY_MS) return
+    const isDue = change === undefined ? now - slot.loggedAtMs >= LOG_EVERY_MS : change !== slot.change
+    if (this.message === '' || !isDue) return
     slot.loggedAtMs = now
-    this.log.warn({ topic, reason, instance, count: slot.value - slot.logged }, this.message)
+    slot.change = change
+    const further = change === undefined ? {} : { epoch: change, further: 'only counted until the next change' }
+    this.log.warn({ topic, reason, instance, count: slot.value - slot.logged, ...further }, this.message)
     slot.logged = slot.value
   }
 

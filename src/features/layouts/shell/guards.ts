@@ -238,6 +238,7 @@ export class Guards implements ProducePolicy {
         waiting.isLost = true
         waiting.admitted?.lost()
       },
+      bound: () => waiting.admitted?.bound(),
     }
   }
 

@@ -7,7 +7,7 @@
  * in order and bounded. Every batch that was admitted is decided once.
  */
 import { errorCodes } from '../../../protocol/error-codes.ts'
-import type { BatchOutcome, BatchVerdict, ProduceBatch } from '../../../editors/produce/policy.ts'
+import type { AdmittedBatch, BatchOutcome, BatchVerdict, ProduceBatch } from '../../../editors/produce/policy.ts'
 import type { ProduceLane } from '../../../editors/produce/lane.ts'
 import type { StateRecord } from '../../../state/record.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
@@ -16,7 +16,14 @@ import type { Ledger } from '../clean.ts'
 import { departure, mayWrite } from '../departure.ts'
 import { forgetGone } from '../forgetting.ts'
 import { type GuardEvent, reduceGuard } from '../guard.ts'
-import { type Batch, type GuardEffect, type GuardState, newGuard, openLayouts } from '../guard-state.ts'
+import {
+  type Batch,
+  type CountReason,
+  type GuardEffect,
+  type GuardState,
+  newGuard,
+  openLayouts,
+} from '../guard-state.ts'
 import type { LayoutTimes } from '../times.ts'
 import { alertUntil, canSendNothingLate } from './alert.ts'
 import type { GuardContext } from './context.ts'
@@ -124,7 +131,7 @@ export class TopicGuard {
     request: ProduceBatch,
     isPushed: boolean,
     decide: (verdict: BatchVerdict) => void,
-  ): { ended(outcome: BatchOutcome): void; lost(): void } | undefined {
+  ): Omit<AdmittedBatch, 'topic'> | undefined {
     this.feed()
     const { name, software } = writer
     const { lane, acks, partition } = request
@@ -149,7 +156,14 @@ export class TopicGuard {
     this.pending.set(id, { batch, software, decide })
     if (!this.mayAct || this.parking.size > 0) this.parking.add(batch)
     else this.dispatch({ type: 'batch', batch })
-    return { ended: (outcome) => this.ended(id, outcome), lost: () => void this.pending.delete(id) }
+    return {
+      ended: (outcome) => this.ended(id, outcome),
+      lost: () => {
+        this.pending.delete(id)
+        this.dispatch({ type: 'dropped', id })
+      },
+      bound: () => this.dispatch({ type: 'bound', id }),
+    }
   }
 
   /** The epoch by which writers place now, where the topic is at rest. */
@@ -337,8 +351,13 @@ export class TopicGuard {
         this.settle(effect.batch.id, 'refuse')
         return
       case 'count':
-        counted.add(name, effect.reason, effect.instance)
+        counted.add(name, effect.reason, effect.instance, this.changeOf(effect.reason))
     }
+  }
+
+  /** After a second change that needs cuts nearly every batch is such a one, for ten minutes: said once. */
+  private changeOf(reason: CountReason): number | undefined {
+    return reason === 'old and new alike' ? this.currentEpochs()[0] : undefined
   }
 
   private forward(batch: Batch, effects: readonly GuardEffect[]): void {

@@ -71,6 +71,36 @@ test('produce: without idempotence a request of which a part is to come again is
   assert.deepEqual(broker.seen, ['g/0 a'], 'what is refused for good does not take the rest with it')
 })
 
+test('produce: without idempotence what waits is refused with the rest while nothing has gone', async () => {
+  const { rig, client, policy, broker } = await produceRig()
+  policy.verdict = () => undefined
+  client.send(produce(1, { data: { 'g/0': 'a', 'g/1': 'b' } }))
+  await rig.run(() => policy.asked.length === 2)
+  policy.asked[1]?.decide(refuse)
+  await rig.run(() => client.frames.length === 1)
+  assert.deepEqual(resultsOf(client.frames[0]), ['g/0 6@-1', 'g/1 6@-1'])
+  assert.deepEqual(broker.seen, [])
+  assert.equal(policy.asked[0]?.outcome, 'lost')
+})
+
+test('produce: without idempotence what waits is not to be refused any more when the rest has gone', async () => {
+  const { rig, client, policy, broker } = await produceRig()
+  policy.verdict = ({ partition }) => (partition === 0 ? forward : undefined)
+  client.send(produce(1, { data: { 'g/0': 'a', 'g/1': 'b', 'g/2': 'c' } }))
+  await rig.run(() => broker.seen.length === 1)
+  assert.deepEqual(
+    policy.asked.map(({ isBound }) => isBound),
+    [false, true, true],
+  )
+  policy.asked[1]?.decide(forward)
+  policy.asked[2]?.decide(forward)
+  await rig.run(() => client.frames.length === 1)
+  assert.deepEqual(resultsOf(client.frames[0]), ['g/0 0@0', 'g/1 0@0', 'g/2 0@0'])
+  client.send(produce(2, { version: 10, producerId: 7, data: { 'g/0': 'd', 'g/1': 'e' } }))
+  await rig.run(() => broker.seen.length === 4)
+  assert.equal(policy.asked.at(-1)?.isBound, false, 'the broker knows what an idempotent producer repeats')
+})
+
 test('produce: a request that is refused as a whole never reaches the broker', async () => {
   const { rig, client, policy, broker } = await produceRig()
   policy.verdict = () => refuse

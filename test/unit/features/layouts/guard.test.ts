@@ -115,6 +115,48 @@ void test('what waits too long is answered retriably, with what waits behind it'
   assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs)), ['refuse', 'refuse'])
 })
 
+void test('what may not be refused any more, since the rest of its request has gone, goes when its time is over', () => {
+  const bench = new Bench()
+  bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
+  const bound = batch(7, [7])
+  bench.do({ type: 'batch', batch: bound }, 0)
+  bench.do({ type: 'bound', id: bound.id })
+  assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs)), ['held too long', 'forward'])
+})
+
+void test('what waited when its connection was lost leaves its lane, and may come back', () => {
+  const bench = new Bench().open(6, 'seal')
+  bench.loop(bench.view())
+  const late = batch(1, [4])
+  bench.do({ type: 'batch', batch: late })
+  bench.do({ type: 'dropped', id: late.id })
+  assert.equal(bench.guard.held.length, 0)
+  assert.deepEqual(
+    bench.guard.ledgers.get('i')?.owed.map(({ mark }) => mark),
+    [late.mark],
+  )
+  assert.deepEqual(named(bench.view()), [])
+})
+
+void test('a batch that never comes back does not make a cut without quiet', () => {
+  const bench = new Bench().open(5, 'cuts')
+  bench.loop(bench.view())
+  const old = batch(1, [1])
+  bench.do({ type: 'batch', batch: old }, 0)
+  bench.do({ type: 'failed', id: old.id }, 0)
+  bench.do({ type: 'batch', batch: batch(4, [4]) }, 100)
+  const { cutComeBackMs, cutBoundMs } = times
+  assert.ok(!named(bench.do({ type: 'tick' }, cutComeBackMs - 1)).includes('read-ends'))
+  const effects = bench.do({ type: 'tick' }, cutComeBackMs)
+  const [read] = effects.filter((effect) => effect.type === 'read-ends')
+  assert.ok(read !== undefined && cutComeBackMs < cutBoundMs)
+  const ends = { 0: 0, 1: 0, 2: 0, 3: 0, 4: 0 }
+  bench.loop(bench.do({ type: 'ends', round: read.round, ends }))
+  const cut = bench.topic?.cuts[0]?.id ?? assert.fail('no cut')
+  bench.write({ kind: 'cut-read', proxy: 'a', cut }).write({ kind: 'cut-read', proxy: 'b', cut })
+  assert.deepEqual(named(bench.view()), ['forward'], 'and not counted')
+})
+
 void test('a batch acknowledged after the lease lapsed is counted', () => {
   const bench = new Bench()
   bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
