@@ -1,7 +1,7 @@
 /**
  * A proxy of three dies, is stopped (SIGSTOP) for longer than its session, or is cut off from the cluster, at each step of
- * a change; and a broker that leads partitions dies in the middle. A quick run has one kind of fault per step, chosen by
- * the printed seed; `TEST_FULL=1` all kinds at all steps to all three proxies. `TEST_SEED=n` replays a choice.
+ * a change. A quick run has one kind of fault per step, chosen by the printed seed; `TEST_FULL=1` all kinds at all steps to
+ * all three proxies. `TEST_SEED=n` replays a choice.
  */
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

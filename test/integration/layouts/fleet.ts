@@ -47,7 +47,8 @@ export async function startFleet(size: number, more: string): Promise<Fleet> {
   return { kafka, members, way: () => wayThrough(members.map(({ proxy }) => proxy)), stop }
 }
 
-function wayThrough(proxies: readonly Proxy[]): Way {
+/** Clients spread over the proxies; changes are asked of the last one. */
+export function wayThrough(proxies: readonly Proxy[]): Way {
   const asked = proxies.at(-1) as Proxy
   const plain = directly(asked.bootstrap)
   return {

@@ -18,7 +18,7 @@ export class StateWatch {
   }
 
   static async start(bootstrap: string): Promise<StateWatch> {
-    const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING })
+    const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.NOTHING })
     const consumer = kafka.consumer({ groupId: `watch.${process.pid}`, maxWaitTimeInMs: 50, minBytes: 1 })
     const watch = new StateWatch(consumer)
     await consumer.connect()
