@@ -119,6 +119,7 @@ export class TopicGuard {
     if (!this.mayAct) return !this.context.passesWithoutState(this.topic.rule)
     if (this.parking.size > 0) return true
     if (!this.isAlert && this.state.held.length === 0) return false
+    if (this.context.writers.named(instance)?.isShared === true) return true
     if (this.opaque.has(instance)) return false
     if (!canSendNothingLate(this.state, instance, this.context.runtime.wallNow())) return true
     this.opaque.add(instance)

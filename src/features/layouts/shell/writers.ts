@@ -25,9 +25,35 @@ export class Writer {
   /** By topic id. */
   readonly topics = new Map<string, Acquaintance>()
   isProducer = false
+  /** Port (listener and node) → open connections to it. */
+  private readonly ports = new Map<string, number>()
+  private crowded = 0
 
   constructor(name: string) {
     this.name = name
+  }
+
+  /**
+   * It has two connections to one broker, so it may be several clients that go by one name: what one of them was shown
+   * says nothing of the others.
+   */
+  get isShared(): boolean {
+    return this.crowded > 0
+  }
+
+  opened(connection: Connection): void {
+    this.connections.add(connection)
+    const count = (this.ports.get(portOf(connection)) ?? 0) + 1
+    this.ports.set(portOf(connection), count)
+    if (count === 2) this.crowded++
+  }
+
+  closed(connection: Connection): void {
+    if (!this.connections.delete(connection)) return
+    const count = (this.ports.get(portOf(connection)) ?? 1) - 1
+    if (count === 1) this.crowded--
+    if (count === 0) this.ports.delete(portOf(connection))
+    else this.ports.set(portOf(connection), count)
   }
 
   topic(topicId: string): Acquaintance {
@@ -63,7 +89,7 @@ export class Writers {
     let writer = this.byName.get(name)
     if (writer === undefined) this.byName.set(name, (writer = new Writer(name)))
     if (connection.closed === undefined) {
-      writer.connections.add(connection)
+      writer.opened(connection)
       this.byConnection.set(connection, writer)
     }
     return writer
@@ -82,10 +108,14 @@ export class Writers {
     const writer = this.byConnection.get(connection)
     if (writer === undefined) return undefined
     this.byConnection.delete(connection)
-    writer.connections.delete(connection)
+    writer.closed(connection)
     if (writer.connections.size === 0) this.byName.delete(writer.name)
     return writer
   }
+}
+
+function portOf({ listener, nodeId }: Connection): string {
+  return `${listener}/${nodeId}`
 }
 
 const noEpochs: readonly number[] = []
