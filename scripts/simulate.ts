@@ -5,9 +5,10 @@
  *                       [--seed N]       one seed, with its plan, log and violations
  *                       [--plan FILE]    a plan as a failing run printed it
  *                       [--break NAME]   with a bug made on purpose (--break list names them): stops when it is found
+ *                       [--help]
  *
  * A failing seed is printed with a smaller plan that fails alike, and how to run it again. Exit code 1: something failed
- * (with --break: the bug was not found).
+ * or was never met (with --break: the bug was not found).
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -23,12 +24,16 @@ import { Statistics } from '../test/simulation/statistics.ts'
 const DEFAULT_SEEDS = 200
 /** Failing seeds that are made smaller and printed in full; the others are named. */
 const SHOWN_FAILURES = 2
+/** With so many, a fault or state that does not occur at all is a mistake of the plans. */
+const SEEDS_THAT_MEET_ALL = 1_500
 
 interface Part {
   seeds: number
   failed: number[]
   events: number
   faults: number
+  /** Of the processor, with the other jobs and whatever else runs on the machine left out. */
+  cpuMs: number
   counts: [string, number][]
   text: string[]
 }
@@ -43,6 +48,7 @@ const { values } = parseArgs({
     plan: { type: 'string' },
     break: { type: 'string' },
     part: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
 
@@ -50,6 +56,11 @@ const { values } = parseArgs({
 let undo: (() => void) | undefined
 
 async function main(): Promise<number> {
+  if (values.help) {
+    const [head = ''] = readFileSync(fileURLToPath(import.meta.url), 'utf8').split('*/')
+    console.log(head.replace(/^\/\*\*\n|^ \* ?/gm, '').trimEnd())
+    return 0
+  }
   if (values.break === 'list') {
     for (const { name, about, scenario } of sabotages) console.log(`${name} (${scenario}): ${about}`)
     return 0
@@ -107,7 +118,8 @@ async function runSeeds(
   stopAtFailure: boolean,
 ): Promise<Part> {
   const statistics = new Statistics()
-  const part: Part = { seeds: 0, failed: [], events: 0, faults: 0, counts: [], text: [] }
+  const part: Part = { seeds: 0, failed: [], events: 0, faults: 0, cpuMs: 0, counts: [], text: [] }
+  const before = process.cpuUsage()
   for (let seed = from; seed < from + seeds; seed++) {
     const plan = drawPlan(seed, names[seed % names.length] ?? 'plain')
     const outcome = await runPlan(plan)
@@ -121,6 +133,8 @@ async function runSeeds(
     if (part.failed.length <= SHOWN_FAILURES) part.text.push(...(await explain(outcome)))
     if (stopAtFailure) break
   }
+  const { user, system } = process.cpuUsage(before)
+  part.cpuMs = (user + system) / 1000
   part.counts = Array.from(statistics.counts)
   return part
 }
@@ -182,11 +196,13 @@ function report(parts: Part[], names: readonly string[], seconds: number, broken
   for (const line of statistics.print()) console.log(line)
   const perSeed = (total: number): string => (total / seeds).toFixed(1)
   console.log(
-    `${seeds} seeds (${names.join(', ')}) in ${seconds.toFixed(1)} s: ${perSeed(sum((p) => p.events))} events and ${perSeed(sum((p) => p.faults))} faults each, ${failed.length} failed ${failed.slice(0, 20).join(' ')}`,
+    `${seeds} seeds (${names.join(', ')}) in ${seconds.toFixed(1)} s: ${perSeed(sum((p) => p.events))} events, ${perSeed(sum((p) => p.faults))} faults and ${perSeed(sum((p) => p.cpuMs))} ms of processor each, ${failed.length} failed ${failed.slice(0, 20).join(' ')}`,
   )
   if (broken === undefined) {
+    const missing = names.includes('layouts') && seeds >= SEEDS_THAT_MEET_ALL ? statistics.missingOfLayouts() : []
+    if (missing.length > 0) console.log(`never occurred: ${missing.join(', ')}`)
     console.log(`${seeds - failed.length} passed, ${failed.length} failed`)
-    return failed.length === 0 ? 0 : 1
+    return failed.length === 0 && missing.length === 0 ? 0 : 1
   }
   console.log(failed.length === 0 ? `${broken} was NOT found` : `${broken} was found by seed ${failed[0]}`)
   return failed.length === 0 ? 1 : 0

@@ -94,7 +94,7 @@ export class BrokerConnection implements SocketHandler {
       if (size < 0 || size > MAX_FRAME_BYTES) return this.close()
       const part = bytes.subarray(at, at + size)
       at += part.length
-      this.#frame = Buffer.allocUnsafeSlow(size)
+      this.#frame = Buffer.allocUnsafe(size)
       this.#frame.set(part)
       this.#filled = 0
       this.#fill(part.length)

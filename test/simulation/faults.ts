@@ -8,6 +8,8 @@ import { TOPIC, type World } from './world.ts'
 const LONGEST_SURVIVED_MS = 2_000
 /** Explains re-sends for this long after: what was under way is asked for again after its time-out. */
 const ECHO_MS = 10_000
+/** How long what a client sends gets lost before it is told that it has no connection. */
+const SILENCE_MS = 200
 
 /** Schedules all faults of the world's plan. */
 export function scheduleFaults(world: World): void {
@@ -15,9 +17,11 @@ export function scheduleFaults(world: World): void {
 }
 
 function begin(world: World, fault: Fault): void {
+  const isChanging = world.isChanging()
   const applied = apply(world, fault)
   if (!applied) return
   world.statistics.count(`faults.${fault.kind}`)
+  if (isChanging) world.statistics.count(`faults in a change.${fault.kind}`)
   const lasts = 'forMs' in fault ? fault.forMs : 0
   const until = world.clock.nowMs + lasts + ECHO_MS
   world.ledger.record({ event: 'fault', at: world.clock.nowMs, kind: fault.kind, until })
@@ -87,6 +91,17 @@ function apply(world: World, fault: Fault): boolean {
       return seek(world, fault.consumer, fault.back)
     case 'compact':
       return onPartition(world, fault.partition, (log) => log.compact())
+    case 'state-cut-off': {
+      const leader = broker.cluster.topics.partition('__headgate_state', 0)?.leader
+      const proxy = world.proxies[fault.proxy]
+      if (leader === undefined || proxy === undefined) return false
+      const node = `broker-${leader}`
+      network.kill(proxy.name, node)
+      later(fault.forMs, () => network.heal(proxy.name, node, true))
+      return true
+    }
+    case 'producer-cut-off':
+      return cutOff(world, fault.producer, fault.forMs, later)
     case 'compact-state': {
       const state = broker.cluster.topics.partition('__headgate_state', 0)
       state?.log.compact()
@@ -111,6 +126,18 @@ function onLink(world: World, number: number, happen: (a: string, b: string) => 
   const [a, b] = links[number % links.length] ?? []
   if (a === undefined || b === undefined) return false
   happen(a, b)
+  return true
+}
+
+function cutOff(world: World, index: number, forMs: number, later: (ms: number, then: () => void) => void): boolean {
+  const { network, plan, proxies } = world
+  const name = plan.producers[index]?.name
+  if (name === undefined) return false
+  for (const proxy of proxies) {
+    network.kill(name, proxy.name)
+    later(SILENCE_MS, () => network.cut(name, proxy.name))
+    later(forMs, () => network.heal(name, proxy.name, true))
+  }
   return true
 }
 

@@ -6,9 +6,13 @@
 import { check, rulesNamed } from '../checker/checker.ts'
 import type { HistoryEvent } from '../checker/history.ts'
 import type { Violation } from '../checker/rule.ts'
+import type { CountReason } from '../../src/features/layouts/guard-state.ts'
 import { Counters } from '../../src/features/layouts/shell/counters.ts'
 import type { RunningProxy } from '../../src/lifecycle/proxy.ts'
+import type { StateRecord } from '../../src/state/record.ts'
+import { Life } from '../../src/state/shell/life.ts'
 import { currentLayout, type TopicState } from '../../src/state/topic-state.ts'
+import { patch } from './patch.ts'
 import type { LayoutsPlan } from './plan.ts'
 import { TOPIC, type World } from './world.ts'
 
@@ -43,7 +47,17 @@ export class LayoutsRun {
       if ((this as unknown as { message: string }).message !== '') note(reason, instance)
       add.call(this, topic, reason, instance)
     }
-    this.#restore = () => (methods.add = add)
+    const restoreLife = patch(Life.prototype, 'append', (original) => {
+      return function (this: never, record: StateRecord) {
+        world.statistics.count(`state.${record.kind}`)
+        return original.call(this, record as never)
+      }
+    })
+    this.#restore = () => {
+      methods.add = add
+      restoreLife()
+    }
+    world.isChanging = () => this.#isChanging
     for (const [index, change] of plan.changes.entries()) {
       world.clock.schedule(change.atMs, () => this.#change(index, change.to))
     }
@@ -61,6 +75,12 @@ export class LayoutsRun {
     return (
       isDone && layouts.every(({ change, seal, gates }) => change === 'met' || gates === 'cuts' || seal !== undefined)
     )
+  }
+
+  /** A change is under way: it is being prepared, or was opened and is not sealed. */
+  get #isChanging(): boolean {
+    const { proposal, layouts = [] } = this.#topic ?? {}
+    return proposal !== undefined || layouts.some(({ change, seal }) => change !== 'met' && seal === undefined)
   }
 
   end(): void {
@@ -84,6 +104,17 @@ export class LayoutsRun {
     // Two producers of one key that use different layouts at once have no order between them.
     const violations = [...judge(['key-order'], true), ...judge(['one-member-per-key', 'child-after-parents'], hasCuts)]
     return violations.filter(({ events }) => !events.some((event) => this.#isCounted(event, hasCuts)))
+  }
+
+  /**
+   * Late batches behind a seal that should have waited for them: nobody forced it, and no proxy that died was waited for
+   * in vain.
+   */
+  get lateBehindSeals(): number {
+    const isExcused = this.#topic?.layouts.some(({ seal }) => seal?.forced === true || (seal?.gaveUp.length ?? 0) > 0)
+    if (isExcused === true) return 0
+    const times = (reason: CountReason): number => this.#reasons.get(reason) ?? 0
+    return times('late after the seal') + times('late above the boundary')
   }
 
   #note(reason: string, instance: string): void {
@@ -113,7 +144,7 @@ export class LayoutsRun {
       if (!process.alive) continue
       const state = proxy.layoutParts?.feature.topics.find(TOPIC, '')?.view()?.topic
       const isNewer = state !== undefined && state.layouts.length >= (this.#topic?.layouts.length ?? 0)
-      if (isNewer) this.#topic = structuredClone(state)
+      if (isNewer) this.#topic = state
     }
   }
 

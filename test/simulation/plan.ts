@@ -55,6 +55,10 @@ export type Fault = { atMs: number } & (
   | { kind: 'compact'; partition: number }
   | { kind: 'trim'; partition: number; keep: number }
   | { kind: 'compact-state' }
+  /** A proxy cannot reach whoever leads the state log, and goes on with the other brokers. */
+  | { kind: 'state-cut-off'; proxy: number; forMs: number }
+  /** Its last requests get lost, then it has no connection: it left without being clean, and comes back. */
+  | { kind: 'producer-cut-off'; producer: number; forMs: number }
 )
 export type FaultKind = Fault['kind']
 
@@ -182,16 +186,19 @@ function drawLayouts(seed: number): Plan {
   const [partitions = 3, ...counts] = random.pick(countsOf)
   const { editFromMs: _, ...base } = drawPlan(seed, 'plain')
   const first = random.between(3_000, 5_000)
-  const changes = counts.map((to, i) => ({ atMs: first + i * random.between(500, 9_000), to }))
+  const changes = counts.map((to, i) => ({ atMs: first + i * random.between(500, 7_000), to }))
   const producers = drawProducers(random, false).map((producer) => ({
     ...producer,
     // What is placed anew on retry is reordered by its own client, where it writes to several brokers at once.
     family: producer.family === 'kafkajs' && base.nodes > 1 ? 'kafkajs-idempotent' : producer.family,
     keys: random.pick([6, 12]),
-    records: random.between(100, 220),
+    records: random.between(70, 150),
     burst: random.pick([1, 4]),
-    gapMs: random.pick([100, 160]),
+    // A transactional one waits this long for each record; the others half of it on average.
+    gapMs: random.pick(producer.transactional ? [50, 80] : [100, 160]),
   }))
+  // Some lag behind: what comes too early is seen only where what it overtook has not been worked off.
+  const consumers = base.consumers.map((consumer) => ({ ...consumer, maxWorkMs: random.pick([0, 5, 60, 150]) }))
   const plan: Plan = {
     ...base,
     scenario: 'layouts',
@@ -199,6 +206,7 @@ function drawLayouts(seed: number): Plan {
     maxDelayMs: random.pick([1, 3, 10]),
     partitions,
     producers,
+    consumers,
     gates: [],
     metadataMaxAgeMs: random.between(1_500, 6_000),
     layouts: {
@@ -212,14 +220,33 @@ function drawLayouts(seed: number): Plan {
   const wanted = random.pick([0, 1, 2, 3, 5])
   while (plan.faults.length < wanted) {
     const atMs = random.between(first - 1_500, first + 9_000)
-    if (random.chance(0.2)) plan.faults.push({ atMs, kind: 'compact-state' })
+    plan.faults.push(...drawStateFaults(random, plan, atMs))
     const fault = { ...drawFault(random, plan), atMs }
     // Long enough to be expelled, now and then.
-    if (fault.kind === 'proxy-pause' && random.chance(0.5)) fault.forMs = random.between(6_000, 14_000)
+    const mayExpel = fault.kind === 'proxy-pause' || fault.kind === 'half-open'
+    if (mayExpel && random.chance(0.5)) fault.forMs = random.between(6_000, 14_000)
     if (layoutFaults.includes(fault.kind)) plan.faults.push(fault)
   }
   plan.faults.sort((a, b) => a.atMs - b.atMs)
   return plan
+}
+
+/** What only changes of layout can suffer from. */
+function drawStateFaults(random: Random, plan: Plan, atMs: number): Fault[] {
+  const faults: Fault[] = []
+  const proxy = random.below(plan.proxies)
+  if (random.chance(0.2)) {
+    faults.push({ atMs, kind: 'compact-state' })
+    // Whoever starts now reads what is left.
+    const isRead = random.chance(0.4)
+    if (isRead) faults.push({ atMs: atMs + 50, kind: 'proxy-crash', proxy, forMs: random.between(50, 1_500) })
+  }
+  if (random.chance(0.15)) faults.push({ atMs, kind: 'state-cut-off', proxy, forMs: random.between(4_000, 14_000) })
+  if (random.chance(0.2)) {
+    const producer = random.below(plan.producers.length)
+    faults.push({ atMs, kind: 'producer-cut-off', producer, forMs: random.between(2_000, 12_000) })
+  }
+  return faults
 }
 
 function drawGates(random: Random, partitions: number): Plan['gates'] {

@@ -102,6 +102,7 @@ function judge(world: World, thrown: unknown, layouts: LayoutsRun | undefined): 
   if (thrown !== undefined) failures.thrown = 1
   const bypasses = Array.from(world.network.dialled).filter((pair) => /^[pc]\d.*>broker-/.test(pair))
   if (plan.proxies > 0 && bypasses.length > 0) failures['proxy-bypassed'] = bypasses.length
+  if ((layouts?.lateBehindSeals ?? 0) > 0) failures['late-behind-a-seal'] = layouts?.lateBehindSeals ?? 0
   if (world.leaks > 0) failures['gate-leaked'] = world.leaks
   if (plan.gates.length > 0) statistics.count('filter.gates', plan.gates.length)
   if (plan.editFromMs !== undefined && plan.editFromMs > 0) statistics.count('filter.switched on under running clients')

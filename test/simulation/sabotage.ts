@@ -5,11 +5,12 @@
 import { PartitionRead } from '../../src/editors/fetch/partition-read.ts'
 import { type SkipPointer, SkipPointers } from '../../src/editors/fetch/skip-pointers.ts'
 import { AddressEditor } from '../../src/editors/metadata/editor.ts'
-import { TopicGates } from '../../src/features/layouts/gates/topic-gates.ts'
 import { AbortedBatches } from '../../src/records/aborted.ts'
 import { isControl } from '../../src/records/batch.ts'
 import { buildBatch } from '../../src/records/build.ts'
 import type { ScenarioName } from './plan.ts'
+import { patch } from './patch.ts'
+import { layoutSabotages } from './sabotage-layouts.ts'
 
 export interface Sabotage {
   name: string
@@ -18,19 +19,6 @@ export interface Sabotage {
   /** Puts the bug in; returns how to take it out. */
   commit(): () => void
 }
-
-/** Replaces a method, private ones too. */
-function patch<T extends object>(target: T, method: string, make: (original: Method) => Method): () => void {
-  const methods = target as unknown as Record<string, Method>
-  const original = methods[method]
-  if (original === undefined) throw new Error(`no method ${method} to break: has it been renamed?`)
-  methods[method] = make(original)
-  return () => {
-    methods[method] = original
-  }
-}
-
-type Method = (this: never, ...args: never[]) => unknown
 
 export const sabotages: readonly Sabotage[] = [
   {
@@ -106,12 +94,7 @@ export const sabotages: readonly Sabotage[] = [
     scenario: 'plain',
     commit: () => patch(AddressEditor.prototype, 'onResponse', () => () => undefined),
   },
-  {
-    name: 'layout-gates-open',
-    about: 'consumers are given what a gate should hold',
-    scenario: 'layouts',
-    commit: () => patch(TopicGates.prototype, 'limit', () => () => Number.POSITIVE_INFINITY),
-  },
+  ...layoutSabotages.map((sabotage) => ({ ...sabotage, scenario: 'layouts' as const })),
 ]
 
 export function sabotageNamed(name: string): Sabotage {

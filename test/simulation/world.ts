@@ -50,6 +50,8 @@ export class World {
   /** By number; those that died too, until they are back. */
   readonly running: { proxy: RunningProxy; process: Process }[] = []
   broker!: FakeBroker
+  /** Whether the topic's layout is being changed. */
+  isChanging: () => boolean = () => false
   /** Records delivered from behind a gate that was shut. */
   leaks = 0
   /** What a model met that no client should; the run ends. */
@@ -241,6 +243,7 @@ export class World {
 
   #log(name: string): Log {
     const write = (fields: object, message: string): void => {
+      if (this.plan.layouts !== undefined) this.statistics.count(`log.${message.split(/[:.]/)[0] ?? ''}`)
       this.logLines.push(`${this.clock.nowMs.toFixed(1)} ${name} ${message} ${JSON.stringify(fields)}`)
       if (this.logLines.length > KEPT_LOG_LINES) this.logLines.shift()
     }

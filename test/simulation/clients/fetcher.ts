@@ -58,7 +58,8 @@ export class Fetcher {
     try {
       const wire = this.#consumer.view.wire(nodeId)
       await wire.ready
-      failed = !(await this.#ask(wire, partitions))
+      const wanted = partitions.filter((owned) => this.#isWanted(owned))
+      failed = wanted.length > 0 && !(await this.#ask(wire, wanted))
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error
       failed = true
@@ -67,6 +68,11 @@ export class Fetcher {
     if (this.#consumer.closed) return
     if (failed) this.#refresh()
     else this.#consumer.pump()
+  }
+
+  /** What was owned when the connection was asked for may have been given up, or be about to be. */
+  #isWanted(owned: Owned): boolean {
+    return this.#consumer.owned.get(owned.partition) === owned && owned.position >= 0 && !owned.frozen
   }
 
   /** False where the client has to find out anew who leads. */

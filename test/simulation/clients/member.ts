@@ -285,7 +285,7 @@ export class Membership {
 
   async #autoCommit(): Promise<void> {
     const now = this.#consumer.view.runtime.now()
-    if (now - this.#committedMs < this.#family.commitIntervalMs) return
+    if (now - this.#committedMs < this.#family.commitIntervalMs || this.#committing > 0) return
     this.#committedMs = now
     await this.#commit(Array.from(this.#consumer.owned.keys()))
   }
@@ -326,7 +326,9 @@ export class Membership {
     for (let i = 0; i < tries; i++) {
       try {
         if (this.#coordinator < 0) return
-        if (await this.#commitRows(rows, generation)) return
+        // Meanwhile the group may have come further.
+        const behind = i === 0 ? rows : rows.filter(({ owned, offset }) => owned.committed < offset)
+        if (behind.length === 0 || (await this.#commitRows(behind, generation))) return
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error
       }

@@ -37,6 +37,8 @@ export class ModelTransactor {
   #sequences = new Map<number, number>()
   #sequence = 0
   #transactions = 0
+  /** −1: to be found (again). */
+  #coordinatorId = -1
 
   constructor(runtime: Runtime, options: TransactorOptions) {
     this.#options = options
@@ -152,6 +154,7 @@ export class ModelTransactor {
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error
       }
+      this.#coordinatorId = -1
       await this.#view.sleep(this.#options.family.retryBackoffMs)
     }
   }
@@ -166,6 +169,7 @@ export class ModelTransactor {
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error
       }
+      this.#coordinatorId = -1
       await this.#view.sleep(this.#options.family.retryBackoffMs)
       await this.#view.refresh([this.#options.topic])
     }
@@ -173,7 +177,8 @@ export class ModelTransactor {
   }
 
   async #coordinator() {
-    return this.#view.wire(await this.#view.coordinator(this.#id, 1))
+    if (this.#coordinatorId < 0) this.#coordinatorId = await this.#view.coordinator(this.#id, 1)
+    return this.#view.wire(this.#coordinatorId)
   }
 
   get #id(): string {

@@ -26,6 +26,8 @@ interface Waiting {
 }
 
 const DIAL_TIMEOUT_MS = 5_000
+/** Of all connections: what is read is copied at once. */
+const scratch = Buffer.alloc(64 * 1024)
 
 export class Wire implements SocketHandler {
   readonly ready: Promise<void>
@@ -34,7 +36,6 @@ export class Wire implements SocketHandler {
   readonly #options: WireOptions
   readonly #socket: Socket
   readonly #waiting = new Map<number, Waiting>()
-  readonly #readBuffer = Buffer.alloc(64 * 1024)
   #offered = new Map<number, number>()
   #input = Buffer.alloc(0)
   #correlation = 0
@@ -80,11 +81,11 @@ export class Wire implements SocketHandler {
   }
 
   buffer(): Uint8Array {
-    return this.#readBuffer
+    return scratch
   }
 
   onData(length: number): void {
-    this.#input = Buffer.concat([this.#input, this.#readBuffer.subarray(0, length)])
+    this.#input = Buffer.concat([this.#input, scratch.subarray(0, length)])
     while (this.#input.length >= 4) {
       const size = this.#input.readInt32BE(0)
       if (this.#input.length < 4 + size) return

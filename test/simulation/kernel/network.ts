@@ -180,7 +180,7 @@ export class Network {
   }
 
   #isDead(a: Process, b: Process): boolean {
-    return this.#dead.has(linkOf(a.name, b.name))
+    return this.#dead.size > 0 && this.#dead.has(linkOf(a.name, b.name))
   }
 
   #hold(a: Process, b: Process, held: Held): void {

@@ -130,6 +130,11 @@ export class VirtualSocket implements Socket {
     this.#read()
   }
 
+  /** Somebody may be told when the peer has read on; else nothing depends on when this end learns of it. */
+  get awaitsWindow(): boolean {
+    return this.#pendingBytes > 0
+  }
+
   /** The peer's reader has taken this many bytes. */
   acknowledge(bytes: number): void {
     this.#inFlightBytes -= bytes
@@ -146,7 +151,7 @@ export class VirtualSocket implements Socket {
       const { bytes, taken } = this.#outgoing.shift() as Outgoing
       this.#pendingBytes -= bytes.length
       this.#inFlightBytes += bytes.length
-      const copy = Uint8Array.from(bytes)
+      const copy = new Uint8Array(bytes)
       taken?.()
       for (const piece of this.#network.split(copy)) this.#network.carry(this, () => peer.receive(piece))
     }
@@ -166,7 +171,8 @@ export class VirtualSocket implements Socket {
       if (length === bytes.length) this.#received.shift()
       else this.#received[0] = bytes.subarray(length)
       const { peer } = this
-      if (peer !== undefined) this.#network.carry(this, () => peer.acknowledge(length))
+      if (peer?.awaitsWindow === true) this.#network.carry(this, () => peer.acknowledge(length))
+      else peer?.acknowledge(length)
       this.handler?.onData(length)
     }
     if (!this.#gotEnd || this.#toldEnd || this.#destroyed || this.#received.length > 0) return
