@@ -63,11 +63,13 @@ export class TopicLeaders {
     return this.#brokerCount
   }
 
-  /** Topics by name, or all of them, as Metadata says now; those that do not exist are left out. */
+  /** Topics by name, or all that can be described, as Metadata says now; those that do not exist are left out. */
   async describe(names?: readonly string[]): Promise<TopicDescription[]> {
     const response = await this.#ask(names)
     for (const name of names ?? []) this.#topics.delete(name)
-    const topics = response.topics.filter(({ errorCode }) => !absent.has(errorCode)).map(describeTopic)
+    // One that cannot be described must not hide all others from whoever asked for everything.
+    const isLeftOut = (code: number): boolean => (names === undefined ? code !== errorCodes.NONE : absent.has(code))
+    const topics = response.topics.filter(({ errorCode }) => !isLeftOut(errorCode)).map(describeTopic)
     for (const topic of topics) this.#topics.set(topic.name, topic)
     return topics
   }

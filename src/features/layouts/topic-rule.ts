@@ -41,11 +41,11 @@ export interface LayoutTopics {
   /** Enough is known of the cluster: an id that was not met has no rule. */
   readonly isLoaded: boolean
   /**
-   * Whether an id that `find` does not know may stand for a topic with a rule. Unless the log says so, that is answered no
-   * after some seconds, and for ever.
+   * Whether what `find` does not know may be a topic with a rule all the same. No for a name if the cluster has no such
+   * topic; for an id after some seconds, and for ever, unless the log knows it.
    * @param connection of the client that named it, on which it may be asked for
    */
-  mayBeRuled(topicId: string, connection: Connection | undefined): boolean
+  mayBeRuled(name: string, topicId: string, connection: Connection | undefined): boolean
   /** Told when an id that was asked for was found. */
   onNamed(listener: () => void): void
   /** The rule for a name, whether or not such a topic is known. */

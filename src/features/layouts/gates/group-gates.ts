@@ -122,8 +122,7 @@ export class GroupGates implements FetchPolicy {
 
   /** Whether a topic that was not found may have a rule all the same: it was not met here yet. */
   mayHaveRule(name: string, topicId: string, connection: Connection | undefined): boolean {
-    const { topics } = this.options
-    return name === '' ? topics.mayBeRuled(topicId, connection) : topics.rule(name) !== undefined
+    return this.options.topics.mayBeRuled(name, topicId, connection)
   }
 
   now(): number {

@@ -131,7 +131,7 @@ export class Guards implements ProducePolicy {
     const name = version >= IDS_FROM ? '' : bytes.toString('utf8', start, end)
     const id = version >= IDS_FROM ? bytes.toString('base64url', start, end) : ''
     const topic = this.topics.find(name, id)
-    if (topic === undefined && this.isUnmet(name, id, lane.connection)) return undefined
+    if (topic === undefined && this.topics.mayBeRuled(name, id, lane.connection)) return undefined
     const guard = topic === undefined ? undefined : this.byTopic.get(topic.topicId)
     const sight: Sight = { name: Buffer.from(bytes.subarray(start, end)), guard, isNoted: false, isLearned: false }
     if (use.sights.length >= SIGHTS_MAX) use.sights.shift()
@@ -139,13 +139,9 @@ export class Guards implements ProducePolicy {
     return sight
   }
 
-  /** Whether it may turn out to be a topic with a rule: named so, or an id that nobody has named yet. */
-  private isUnmet(name: string, topicId: string, connection: Connection): boolean {
-    return name === '' ? this.topics.mayBeRuled(topicId, connection) : this.topics.rule(name) !== undefined
-  }
-
-  private isBatchUnmet({ topic, topicId, lane }: ProduceBatch): boolean {
-    return this.isUnmet(topic, topicId, lane.connection)
+  /** Whether the batch may turn out to be of a topic with a rule, which is not known yet. */
+  private isUnmet({ topic, topicId, lane }: ProduceBatch): boolean {
+    return this.topics.mayBeRuled(topic, topicId, lane.connection)
   }
 
   private noteWrite(writer: Writer, lane: ProduceLane, guard: TopicGuard): void {
@@ -186,7 +182,7 @@ export class Guards implements ProducePolicy {
   ): AdmittedBatch | undefined {
     if (batch.records.length === 0) return undefined
     const guard = this.guardOf(batch)
-    if (guard === undefined) return this.isBatchUnmet(batch) ? this.await(batch, decide) : undefined
+    if (guard === undefined) return this.isUnmet(batch) ? this.await(batch, decide) : undefined
     const { writer } = this.use(batch.lane)
     this.noteWriteOnce(writer, batch.lane, guard)
     const admitted = guard.admit(writer, batch, pushes.has(guard), decide)
@@ -229,7 +225,6 @@ export class Guards implements ProducePolicy {
       isLost: false,
     }
     this.waiting.push(waiting)
-    this.askFor(batch)
     this.context.wake()
     return {
       topic: batch.topic,
@@ -242,19 +237,14 @@ export class Guards implements ProducePolicy {
     }
   }
 
-  private askFor({ topic, topicId }: ProduceBatch): void {
-    if (topic !== '') this.topics.meet(topic, topicId, 0)
-  }
-
   /** Batches of topics that are known by now go on, in order; so do those that waited in vain. */
   private settleWaiting(): void {
     for (const item of this.waiting.splice(0)) {
       const { batch, sinceMs, decide } = item
       if (item.isLost) continue
       const isOverdue = this.context.runtime.now() - sinceMs >= UNMET_MS
-      if (this.guardOf(batch) === undefined && this.isBatchUnmet(batch) && !isOverdue) {
+      if (this.guardOf(batch) === undefined && this.isUnmet(batch) && !isOverdue) {
         this.waiting.push(item)
-        this.askFor(batch)
         continue
       }
       // Not `admitOne` when nobody found it: that would let it wait once more, and so for ever.

@@ -29,6 +29,9 @@ const MISSED_MAX = 2
 const NAMES_MAX = 50_000
 /** Names that wait for the question under way. */
 const WANTED_MAX = 1000
+/** Names with a rule that were not met and are remembered; how long it is believed that there is no such topic. */
+const UNMET_MAX = 1000
+const ABSENT_MS = 5000
 /** How long ids that nobody knows are taken for topics that may have a rule, from the first of them on. */
 const BLIND_MS = 5000
 /** How long the cluster must not have been asked in vain before people are told. */
@@ -61,6 +64,8 @@ export class Topics implements LayoutTopics {
   private isAsking = false
   /** Names to ask for as soon as the question under way is answered. */
   private readonly wanted = new Set<string>()
+  /** Names with a rule that are not known: when they were asked for, and whether the cluster said that it has none such. */
+  private readonly unmet = new Map<string, { askedMs: number; isAbsent: boolean }>()
   private isStopped = false
   /** All topics of the cluster have been seen once. */
   private wasListed = false
@@ -129,7 +134,7 @@ export class Topics implements LayoutTopics {
     this.seenListeners.push(listener)
   }
 
-  /** Told when an id that was asked for was found, with a rule or without. */
+  /** Told when something that was asked for was found, or was found not to be there. */
   onNamed(listener: () => void): void {
     this.namedListeners.push(listener)
   }
@@ -149,8 +154,34 @@ export class Topics implements LayoutTopics {
     return this.options.rules.find(({ topic }) => topic.test(name))
   }
 
-  /** Whether an id that `find` does not know may stand for a topic with a rule. Begins to find out which it is. */
-  mayBeRuled(topicId: string, connection: Connection | undefined): boolean {
+  /** Whether what `find` does not know may be a topic with a rule all the same. Begins to find out. */
+  mayBeRuled(name: string, topicId: string, connection: Connection | undefined): boolean {
+    if (name !== '') return this.rule(name) !== undefined && this.mayExist(name)
+    return this.mayIdBeRuled(topicId, connection)
+  }
+
+  /** No only where the cluster has told our own client so: what cannot be found out may exist. */
+  private mayExist(name: string): boolean {
+    const now = this.options.runtime.now()
+    const before = this.unmet.get(name)
+    if (before !== undefined && now - before.askedMs < (before.isAbsent ? ABSENT_MS : RETRY_MS)) return !before.isAbsent
+    if (this.unmet.size >= UNMET_MAX) this.unmet.clear()
+    const asked = { askedMs: now, isAbsent: before?.isAbsent === true }
+    this.unmet.set(name, asked)
+    void this.ask([name])
+    return !asked.isAbsent
+  }
+
+  private answered(names: readonly string[], found: readonly TopicDescription[]): void {
+    const asked = names.filter((name) => this.unmet.has(name))
+    for (const name of asked) {
+      const unmet = this.unmet.get(name)
+      if (unmet !== undefined) unmet.isAbsent = !found.some((topic) => topic.name === name)
+    }
+    if (asked.length > 0) for (const listener of this.namedListeners) listener()
+  }
+
+  private mayIdBeRuled(topicId: string, connection: Connection | undefined): boolean {
     if (this.ids.isPlain(topicId) || this.deleted.has(topicId)) return false
     const recorded = this.options.state.view(topicId)?.topic.name
     // The cluster has said that the name means another topic now.
@@ -203,6 +234,7 @@ export class Topics implements LayoutTopics {
     const topic = new KnownTopic(name, topicId, rule, this.options.state)
     this.byName.set(name, topic)
     this.byId.set(topicId, topic)
+    this.unmet.delete(name)
     this.revision++
     topic.count = count
     this.recordOne(topic)
@@ -279,6 +311,7 @@ export class Topics implements LayoutTopics {
       if (this.isStopped) return true
       for (const topic of found) this.described(topic)
       if (names === undefined) await this.listed(found)
+      else this.answered(names, found)
       return true
     } catch (error) {
       if (names === undefined) this.failure = (error as Error).message

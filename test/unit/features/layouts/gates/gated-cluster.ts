@@ -263,7 +263,8 @@ export class Gated {
       get isLoaded() {
         return gated.isMet
       },
-      mayBeRuled: (topicId) => !gated.isMet || gated.state.view(topicId) !== undefined,
+      mayBeRuled: (name, topicId) =>
+        name === '' ? !gated.isMet || gated.state.view(topicId) !== undefined : name === 't',
       onNamed: () => undefined,
       rule: (name) => (name === 't' ? known.rule : undefined),
       find: (name, topicId) => (gated.isMet && (name === 't' || topicId === TOPIC_ID) ? known : undefined),
