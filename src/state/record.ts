@@ -141,6 +141,10 @@ export interface CutRecord extends OfTopic {
   layouts: number[]
   /** Partition → end; partitions that still wait for a seal are left out. */
   ends: Record<number, number>
+  /** Whom it serves, of those connected to its writer. */
+  serves?: string[]
+  /** Log offset up to which its writer had read. */
+  seen?: number
 }
 
 /** This proxy holds the cut's gates from now on. */

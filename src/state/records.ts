@@ -42,6 +42,7 @@ const optionalFields: Readonly<Record<string, Kind>> = {
   seen: 'integer',
   rules: 'text',
   wroteTo: 'texts',
+  serves: 'texts',
 }
 /** What a snapshot holds: the parts whose absence would break who replays on it. */
 const shapes = {

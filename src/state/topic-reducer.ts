@@ -7,6 +7,7 @@ import type { GateKind, LeftRecord, TopicChangeRecord } from './record.ts'
 import {
   type Cut,
   currentLayout,
+  isInForce,
   type Layout,
   layoutOf,
   missingVotes,
@@ -46,12 +47,7 @@ export function applyTopic(
     case 'split':
       return { ...topic, split: topic.split ?? record.instance }
     case 'cut-read':
-      return {
-        ...topic,
-        cuts: topic.cuts.map((cut) =>
-          cut.id === record.cut ? { ...cut, readers: { ...cut.readers, [record.proxy]: offset } } : cut,
-        ),
-      }
+      return { ...topic, cuts: topic.cuts.map((cut) => (cut.id === record.cut ? readCut(cut, entry, fleet) : cut)) }
   }
 }
 
@@ -236,7 +232,17 @@ function applyCut(topic: TopicState, entry: Placed<Extract<TopicChangeRecord, { 
   ]
   const ends = earlier.reduce((sum, other) => raise(sum, other), record.ends)
   const cut: Cut = { id: record.cut, proxy: record.proxy, at: offset, atMs, layouts: record.layouts, ends, readers: {} }
-  return { ...topic, cuts: [...topic.cuts, cut] }
+  const { serves, seen } = record
+  const named = serves === undefined || seen === undefined ? cut : { ...cut, serves, seen }
+  return { ...topic, cuts: [...topic.cuts, named] }
+}
+
+/** Once it is in force nobody asks any more whom it serves. */
+function readCut(before: Cut, { record, offset }: Placed<TopicChangeRecord>, fleet: FleetState): Cut {
+  const cut = { ...before, readers: { ...before.readers, [record.proxy]: offset } }
+  if (!isInForce(cut, fleet)) return cut
+  const { serves: _, seen: __, ...bare } = cut
+  return bare
 }
 
 /** Component-wise maximum over the partitions of `ends` only. */

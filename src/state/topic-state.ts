@@ -90,6 +90,9 @@ export interface Cut {
   layouts: number[]
   ends: Record<number, number>
   readers: Record<ProxyId, number>
+  /** Whom it serves, until it is in force: who finds one of them at itself tells that it is at two proxies. */
+  serves?: string[]
+  seen?: number
 }
 
 export interface TopicState {

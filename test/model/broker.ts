@@ -85,6 +85,18 @@ export class Broker {
     return { ok: true, base, end }
   }
 
+  /** Another broker leads that never had the last `lost` entries: the end of its log. */
+  cutLog(partition: number, lost: number): number {
+    const log = this.partitions[partition] ?? []
+    log.length = Math.max(this.logStart(partition), log.length - lost)
+    // Members whose commits name the leader epoch go on from where the log ends now.
+    for (const offsets of this.committed.values()) {
+      const committed = offsets.get(partition)
+      if (committed !== undefined && committed > log.length) offsets.set(partition, log.length)
+    }
+    return log.length
+  }
+
   /** The high watermark: everything below it is visible. */
   highWatermark(partition: number): number {
     const log = this.partitions[partition] ?? []

@@ -54,6 +54,15 @@ export class Group {
     })
   }
 
+  /** The log of a partition was cut: what lay behind is gone, and its offsets are used again. */
+  logCut(partition: number, end: number): void {
+    for (const place of this.delivered) {
+      const [p, offset] = place.split('/').map(Number)
+      if (p === partition && (offset ?? 0) >= end) this.delivered.delete(place)
+    }
+    for (const member of this.members) member.logCut(partition, end)
+  }
+
   rebalance(): void {
     if (this.#isPending) return
     this.#isPending = true
@@ -161,6 +170,14 @@ export class Member {
     }
   }
 
+  logCut(partition: number, end: number): void {
+    const owned = this.#owned.get(partition)
+    if (owned === undefined) return
+    const buffer = owned.buffer.filter((entry) => entry.offset < end)
+    const [position, processed] = [Math.min(owned.position, end), Math.min(owned.processed, end)]
+    this.#owned.set(partition, { position, processed, buffer, isFetching: false })
+  }
+
   #connect(): Connection | undefined {
     if (this.#connection?.isOpen === true) return this.#connection
     if (this.#isDead) return undefined
@@ -193,15 +210,14 @@ export class Member {
         group: this.#group.name,
         partition,
         position: owned.position,
-        answer: (records: Entry[]) => this.#arrived(epoch, partition, records),
+        answer: (records: Entry[]) => this.#arrived(epoch, partition, owned, records),
       }
       connection.send(() => connection.proxy.fetcher.fetch(connection, request))
     }
   }
 
-  #arrived(epoch: number, partition: number, records: Entry[]): void {
-    const owned = this.#owned.get(partition)
-    if (owned === undefined || epoch !== this.#epoch) return
+  #arrived(epoch: number, partition: number, owned: Owned, records: Entry[]): void {
+    if (owned !== this.#owned.get(partition) || epoch !== this.#epoch) return
     owned.isFetching = false
     const last = records.at(-1)
     if (last === undefined) return
@@ -257,7 +273,7 @@ export class Member {
     const { generation } = this.#group
     // The broker refuses commits of older generations; clients repeat one that is lost.
     this.#world.after(this.#world.random.int(1, 10), () => {
-      if (generation !== this.#group.generation) return
+      if (generation !== this.#group.generation || offset > (broker.partitions[partition]?.length ?? 0)) return
       if (this.#world.areFaultsOn && this.#world.random.chance(0.05)) {
         this.#world.count('commit lost')
         this.#world.after(this.#world.random.int(100, 400), () => this.#commit(partition))

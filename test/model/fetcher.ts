@@ -22,12 +22,22 @@ interface Progress {
   committed: number
   /** First deliverable record at or above it. */
   first: number
+  /** Where the leader's log ends: below an end that it once had if it was cut. */
+  logEnd: number
+}
+
+interface Known {
+  atMs: number
+  partitions: Progress[]
+  asked: boolean
+  /** How far this proxy had read the state log when it asked. */
+  position: number
 }
 
 export class Fetcher {
   readonly #proxy: Proxy
   #parked: Parked[] = []
-  readonly #progress = new Map<string, { atMs: number; partitions: Progress[]; asked: boolean }>()
+  readonly #progress = new Map<string, Known>()
   readonly #limits = new Map<string, { stamp: string; limits: readonly number[] }>()
 
   constructor(proxy: Proxy) {
@@ -94,7 +104,10 @@ export class Fetcher {
       const early = distort.done(this.#proxy.model, group, q, end)
       if (early !== undefined) return early
       const known = progress?.partitions[q]
-      return known !== undefined && (known.committed >= end || known.first >= end)
+      if (progress === undefined || known === undefined) return false
+      // A log that ended below an end before this proxy knew of it may just not have grown so far yet.
+      const reached = progress.position < view.position ? end : Math.min(end, known.logEnd)
+      return known.committed >= end || known.first >= reached
     }
     const limits = distort.limits(this.#proxy.model, topic, done)
     this.#limits.set(group, { stamp, limits })
@@ -106,15 +119,20 @@ export class Fetcher {
     const { model } = this.#proxy
     const last = this.#progress.get(group)
     if (last !== undefined && model.world.now - last.atMs < 400) return
-    this.#progress.set(group, { atMs: model.world.now, partitions: last?.partitions ?? [], asked: true })
+    const position = this.#proxy.view?.position ?? -1
+    const asked = { partitions: last?.partitions ?? [], position: last?.position ?? -1, asked: true }
+    this.#progress.set(group, { atMs: model.world.now, ...asked })
     model.rpc(
       () =>
         model.broker.partitions.map((_, partition) => {
           const committed = model.broker.committedOf(group, partition)
-          return { committed, first: model.broker.firstDeliverable(partition, Math.max(0, committed)) }
+          const logEnd = model.broker.partitions[partition]?.length ?? 0
+          return { committed, first: model.broker.firstDeliverable(partition, Math.max(0, committed)), logEnd }
         }),
       (partitions) => {
-        this.#proxy.receive(() => this.#progress.set(group, { atMs: model.world.now, partitions, asked: false }))
+        this.#proxy.receive(() =>
+          this.#progress.set(group, { atMs: model.world.now, partitions, asked: false, position }),
+        )
       },
     )
   }

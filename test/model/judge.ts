@@ -32,7 +32,7 @@ export function judgeRun(model: Model): Finding[] {
   judge(['one-member-per-key', 'child-after-parents'], hasCuts)
   findings.push(...crossOrder(model), ...undelivered(model))
   findings.push(...model.world.needless.map((text) => ({ rule: 'needlessly-counted', text, isCounted: false })))
-  return findings
+  return model.world.hasLostLogs ? findings.map((found) => ({ ...found, isCounted: found.rule !== 'stuck' })) : findings
 }
 
 function topicStates(model: Model) {

@@ -8,6 +8,7 @@ import { Group } from './consumer.ts'
 import type { Mutation } from './mutations.ts'
 import { Producer } from './producer.ts'
 import { Proxy } from './proxy.ts'
+import { Random } from './random.ts'
 import { drawScenario, type Scenario, type Theme } from './scenario.ts'
 import { FleetGroup, StateLog } from './state-log.ts'
 import { World } from './world.ts'
@@ -68,6 +69,26 @@ export class Model {
     this.#scheduleFaults()
     this.#scheduleChanges()
     if (this.scenario.hasRetention) this.#retain()
+    if (theme === undefined && mutation === undefined) this.#scheduleLogCuts(seed)
+  }
+
+  /**
+   * Unclean elections, drawn apart from the rest so that seeds keep their meaning. Kafka keeps no order then, so none is
+   * judged; but no gate may wait for what is gone.
+   */
+  #scheduleLogCuts(seed: number): void {
+    const random = new Random(seed ^ 0x5bd1e995)
+    if (!random.chance(0.06)) return
+    for (let left = random.int(1, 4); left > 0; left--) {
+      this.world.at(random.int(4000, 30_000), () => {
+        const partition = random.int(0, this.broker.partitions.length - 1)
+        const end = this.broker.cutLog(partition, random.int(1, 12))
+        this.world.count('fault log cut')
+        this.world.log(() => `the log of ${partition} ends at ${end} now`)
+        for (const group of this.groups) group.logCut(partition, end)
+        this.world.hasLostLogs = true
+      })
+    }
   }
 
   get firstCount(): number {

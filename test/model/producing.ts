@@ -3,11 +3,12 @@
  * that the judge can tell counted disorder from a bug.
  */
 import { departure, mayWrite } from '../../src/features/layouts/departure.ts'
+import { forgetGone } from '../../src/features/layouts/forgetting.ts'
 import { type GuardEvent, reduceGuard } from '../../src/features/layouts/guard.ts'
 import { type Batch, type CountReason, type GuardState, newGuard } from '../../src/features/layouts/guard-state.ts'
 import { pushWhenIdle } from '../../src/features/layouts/push.ts'
 import { countShown } from '../../src/features/layouts/shrink.ts'
-import { widestCount } from '../../src/state/topic-state.ts'
+import { isSettled, widestCount } from '../../src/state/topic-state.ts'
 import type { View } from '../../src/state/view.ts'
 import type { Rec, SentBatch } from './broker.ts'
 import type { Connection, ProduceRequest } from './connection.ts'
@@ -52,6 +53,15 @@ export class Producing {
 
   tick(): void {
     this.#toGuard({ type: 'tick' })
+  }
+
+  /** Forgets who left long ago, as the shell does now and then. */
+  tidy(): void {
+    const { view } = this.#proxy
+    if (view === undefined) return
+    const { now } = this.#model.world
+    const isSettledNow = view.topic.layouts.every((layout) => isSettled(layout, now, this.#model.times.settleMs))
+    this.guard = forgetGone(this.guard, now, isSettledNow).state
   }
 
   /** What does not wait for the lease. */

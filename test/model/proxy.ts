@@ -30,6 +30,7 @@ export class Proxy {
   readonly sockets = new Set<Connection>()
   #inbox: (() => void)[] = []
   #ids = 0
+  #ticks = 0
 
   constructor(model: Model, id: string) {
     this.model = model
@@ -135,6 +136,7 @@ export class Proxy {
     if (!this.mayAct || view === undefined) return
     this.replica.feed()
     this.producing.tick()
+    if (++this.#ticks % 50 === 0) this.producing.tidy()
     this.control.tick(view)
     if (this.control.isLeader && this.model.world.random.chance(0.02)) this.replica.tidy()
   }

@@ -21,6 +21,8 @@ export class World {
   readonly needless: string[] = []
   /** Producer → when some proxy could first tell that it is one. */
   readonly writers = new Map<string, number>()
+  /** A log was cut below what had been acknowledged: order is not judged. */
+  hasLostLogs = false
   readonly trace: string[] = []
   readonly isTracing: boolean
   now = 0

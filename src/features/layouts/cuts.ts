@@ -98,6 +98,7 @@ function finishCut(turn: Turn, view: View, instance: string, target: number): vo
 
 function recordCut(turn: Turn, view: View, round: Round, ends: Readonly<Record<number, number>>): void {
   const { topicId } = view.topic
+  const isHere = (instance: string): boolean => (turn.state.ledgers.get(instance)?.connections ?? 0) > 0
   const record: CutRecord = {
     kind: 'cut',
     proxy: turn.state.proxy,
@@ -105,6 +106,8 @@ function recordCut(turn: Turn, view: View, round: Round, ends: Readonly<Record<n
     cut: round.id,
     layouts: [...round.layouts],
     ends,
+    serves: Object.keys(round.targets).filter(isHere),
+    seen: view.position,
   }
   appendOnce(turn, `cut ${round.id}`, record)
 }

@@ -4,7 +4,7 @@
  * withdrawal was read back: then no seal rests on the vote, or the seal came first and the batch is counted.
  * Ballots ascend so that a vote which arrives in the log after its own withdrawal is void.
  */
-import type { Layout } from '../../state/topic-state.ts'
+import { currentLayout, type Layout } from '../../state/topic-state.ts'
 import { isClean } from './clean.ts'
 import { appendOnce, type Turn } from './guard-state.ts'
 import type { View } from '../../state/view.ts'
@@ -95,9 +95,9 @@ export function takenOver(turn: Turn, view: View): string[] {
 }
 
 /**
- * An instance that writes here, and has been here without a break since before another proxy decided on the vote that
- * names it, is at both: neither knows all its batches. So is one that was here before a proxy that names it began to stop.
- * Its order is counted, and later changes use the seal where they can.
+ * An instance that writes here, and has been here without a break since before another proxy decided on the vote, or the
+ * cut, that names it, is at both: neither knows all its batches. So is one that was here before a proxy that names it
+ * began to stop. Its order is counted, and later changes use the seal where they can.
  */
 export function reportSplit(turn: Turn, view: View): void {
   for (const layout of unsealed(view)) {
@@ -106,6 +106,12 @@ export function reportSplit(turn: Turn, view: View): void {
     for (const { instances, gone, sinceMs } of Object.values(view.topic.left ?? {}))
       for (const instance of Object.keys(instances))
         if (!gone.includes(instance)) noteSplit(turn, view, instance, (at) => at < sinceMs)
+  }
+  const { openedAtMs } = currentLayout(view.topic)
+  for (const { proxy, serves = [], seen = -1 } of view.topic.cuts) {
+    if (proxy === turn.state.proxy) continue
+    for (const instance of serves)
+      noteSplit(turn, view, instance, (at) => at < openedAtMs || seen > positionAt(turn, at))
   }
 }
 

@@ -206,3 +206,17 @@ void test('an instance that another proxy vouches for while it is here is at two
 void test('one whose other proxy may have voted before it came here is not', () => {
   assert.ok(!votedElsewhere((bench) => bench.position).includes('at two proxies'))
 })
+
+void test('one that another proxy cuts for while it is here is at two proxies; once the cut is in force nobody is named', () => {
+  const bench = new Bench()
+  bench.do({ type: 'connected', instance: 'i', connection: '1' }, 0)
+  bench.do({ type: 'writer', instance: 'i', wrote: true })
+  bench.atMs = 500
+  bench.open(5, 'cuts').view(600)
+  const cut = { kind: 'cut', proxy: 'b', cut: 'c', layouts: [0, 1], ends: {}, seen: bench.position } as const
+  const found = bench.write({ ...cut, layouts: [0, 1], serves: ['i'] }).view(700)
+  assert.deepEqual(named(found), ['cut-read', 'at two proxies', 'split'])
+  assert.deepEqual(bench.topic?.cuts[0]?.serves, ['i'])
+  bench.write({ kind: 'cut-read', proxy: 'a', cut: 'c' }).write({ kind: 'cut-read', proxy: 'b', cut: 'c' })
+  assert.equal(bench.topic?.cuts[0]?.serves, undefined)
+})
