@@ -1,10 +1,12 @@
 /**
- * Writes what is derived from the configuration's schema: config/schema.json, config/full.yaml and the tables in
- * docs/configuration.md. Run it after changing src/config/schema.ts; a test checks that the files are current.
+ * Writes what is derived from the configuration's schema and from the commands' help: config/schema.json,
+ * config/full.yaml, the tables in docs/configuration.md and docs/cli.md. Run it after changing src/config/schema.ts or a
+ * help text; a test checks that the files are current.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import type { Command } from '../src/cli/command.ts'
 import { variableName } from '../src/config/environment.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { configRows, scalar } from '../src/config/show.ts'
@@ -124,10 +126,25 @@ export function insertTables(page: string): string {
   return `${page.slice(0, from + begin.length)}\n\n${settingTables()}\n\n${page.slice(to)}`
 }
 
+const commandNames = ['serve', 'check', 'config', 'topics', 'groups', 'inspect', 'healthcheck', 'version'] as const
+
+/** docs/cli.md: what `headgate help <command>` prints, for every command. */
+export async function commandPage(): Promise<string> {
+  const parts = await Promise.all(
+    commandNames.map(async (name) => {
+      const { command } = (await import(`../src/cli/${name}.ts`)) as { command: Command }
+      return `## headgate ${name}\n\n\`\`\`text\n${command.help}\n\`\`\`\n`
+    }),
+  )
+  const head = '# The command line\n\nWhat `headgate help COMMAND` prints. Made by `npm run generate:config`.\n'
+  return `${head}\n${parts.join('\n')}`
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const files = ['config/schema.json', 'config/full.yaml', 'docs/configuration.md'] as const
+  const files = ['config/schema.json', 'config/full.yaml', 'docs/configuration.md', 'docs/cli.md'] as const
   writeFileSync(files[0], schemaJson())
   writeFileSync(files[1], fullYaml())
   writeFileSync(files[2], insertTables(readFileSync(files[2], 'utf8')))
+  writeFileSync(files[3], await commandPage())
   spawnSync('npx', ['biome', 'format', '--write', ...files], { stdio: 'inherit' })
 }

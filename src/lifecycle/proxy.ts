@@ -85,8 +85,6 @@ export interface RunningProxy {
   readonly layoutParts: Layouts | undefined
   /** Connections of clients that are open now. */
   readonly connections: number
-  /** Bytes taken from one side and not yet taken by the other, over all connections. */
-  buffered(): { client: number; broker: number }
   /** Answers long polls early, finishes what is in flight and closes broker by broker, until `deadlineMs` from now. */
   drain(deadlineMs: number): Promise<void>
   /** Closes whatever is left, at once. */
@@ -125,6 +123,12 @@ class Proxy implements RunningProxy {
     const { runtime, log, meters } = deps
     this.config = config
     this.deps = deps
+    meters.publish({
+      name: 'buffered_bytes',
+      type: 'gauge',
+      help: 'Bytes read from one side and not yet taken by the other, by the side they are for.',
+      read: () => Object.entries(this.buffered()).map(([side, value]) => ({ labels: { towards: side }, value })),
+    })
     this.limits = { ...config.limits, dialTimeoutMs: config.upstream.dialTimeoutMs }
     this.ports = new Ports(runtime, log, config.listeners, (listener, nodeId, socket) =>
       this.accept(listener, nodeId, socket),
@@ -195,7 +199,8 @@ class Proxy implements RunningProxy {
     return this.open_.size
   }
 
-  buffered(): { client: number; broker: number } {
+  /** Bytes taken from one side and not yet taken by the other, over all connections. */
+  private buffered(): { client: number; broker: number } {
     const sum = { client: 0, broker: 0 }
     for (const connection of this.open_) {
       sum.client += connection.toClient.pendingBytes

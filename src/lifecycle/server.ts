@@ -26,12 +26,6 @@ export async function serve(config: Config, warnings: readonly string[] = []): P
   const meters = new SlotMeters()
   try {
     const proxy = await startProxy(config, { runtime: await nodeRuntime(), log, meters })
-    meters.publish({
-      name: 'buffered_bytes',
-      type: 'gauge',
-      help: 'Bytes read from one side and not yet taken by the other, by the side they are for.',
-      read: () => Object.entries(proxy.buffered()).map(([side, value]) => ({ labels: { towards: side }, value })),
-    })
     const shutdown = installShutdown(
       {
         activeConnections: () => proxy.connections,

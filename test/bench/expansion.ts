@@ -1,8 +1,10 @@
 /**
  * A topic that grows under load through three proxies: `npm run bench -- expansion [--rate 10000] [--seconds 5]`. First to
  * a multiple of its partitions, where no batch of the old layout is held; then to a count that is none, where every
- * producer waits for its cut. What clients wait for is read off the proxies' taps. It fails only where the order of a key
- * is broken or a new partition is not delivered.
+ * producer waits for its cut. What clients wait for is read off the proxies' taps, how long Headgate let producers wait for
+ * their cuts off the proxies' logs, and what was refused off their metrics: a client that is refused comes back when its
+ * own back-off says so, which is shown beside it. It fails only where the order of a key is broken or a new partition is
+ * not delivered.
  */
 import { Kafka, logLevel } from 'kafkajs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -34,6 +36,10 @@ interface Change {
   readonly openAt: number
   readonly deliveredMs: number
   readonly sealedMs: number
+  /** Refused Produce batches by reason, over all proxies, during the change. */
+  readonly refused: ReadonlyMap<string, number>
+  /** Per producer, how long its first batch by the new layout had to wait until its cut was in force. */
+  readonly cutWaits: readonly { ms: number }[]
 }
 
 async function json<T>(url: string, body?: object): Promise<T> {
@@ -63,8 +69,34 @@ async function isSettled({ admin }: Proxy, count: number): Promise<boolean> {
   return rows.some((row) => row.topic === topic && row.phase === 'settled' && row.partitions === count)
 }
 
+/** A counter by its reason, over all proxies. */
+async function byReason(proxies: readonly Proxy[], name: string): Promise<Map<string, number>> {
+  const sums = new Map<string, number>()
+  for (const text of await Promise.all(proxies.map((proxy) => proxy.metrics())))
+    for (const [, reason = '', value] of text.matchAll(new RegExp(`^${name}\\{.*reason="([^"]*)".*\\} (\\d+)$`, 'gm')))
+      sums.set(reason, (sums.get(reason) ?? 0) + Number(value))
+  return sums
+}
+
+interface LogLine {
+  readonly time: string
+  readonly msg: string
+  readonly waitedMs?: number
+}
+
+/** Cuts that came into force since then, as the proxies' logs tell. */
+function cutWaitsSince(proxies: readonly Proxy[], from: number): { ms: number }[] {
+  return proxies
+    .flatMap((proxy) => proxy.tail(Infinity).split('\n'))
+    .filter((line) => line.includes('its cut is in force'))
+    .map((line) => JSON.parse(line) as LogLine)
+    .filter(({ time }) => Date.parse(time) >= from)
+    .map(({ waitedMs = NaN }) => ({ ms: waitedMs }))
+}
+
 async function grow(proxies: readonly Proxy[], load: Load, from: number, to: number, any: boolean): Promise<Change> {
   const [proxy] = proxies as [Proxy]
+  const refusedBefore = await byReason(proxies, 'headgate_layout_refused_total')
   const askedAt = Date.now()
   await json(`${proxy.admin}/api/topics/${topic}/expand`, { to, any })
   const openAt = Date.now()
@@ -80,7 +112,10 @@ async function grow(proxies: readonly Proxy[], load: Load, from: number, to: num
   const producers = new Set(load.sends.map(({ clientId }) => clientId))
   const since = (): number => new Set(begunBetween(load.sends, sealedAt, Infinity).map(({ clientId }) => clientId)).size
   await until('a send of every producer since', deliveredWithinMs, () => since() === producers.size)
-  return { from, to, any, askedAt, openAt, deliveredMs, sealedMs: sealedAt - openAt }
+  const refused = await byReason(proxies, 'headgate_layout_refused_total')
+  for (const [reason, before] of refusedBefore) refused.set(reason, (refused.get(reason) ?? 0) - before)
+  const cutWaits = cutWaitsSince(proxies, askedAt)
+  return { from, to, any, askedAt, openAt, deliveredMs, sealedMs: sealedAt - openAt, refused, cutWaits }
 }
 
 function quantiles(taken: readonly Pick<Taken, 'ms'>[]): string {
@@ -101,7 +136,7 @@ function judge(what: string, measuredMs: number, limitMs: number): void {
 }
 
 function report(change: Change, taps: Taps, load: Load): void {
-  const { from, to, any, askedAt, openAt, deliveredMs, sealedMs } = change
+  const { from, to, any, askedAt, openAt, deliveredMs, sealedMs, refused, cutWaits } = change
   const produce = taps.of('Produce', (clientId) => clientId.startsWith('producer'))
   const sealedAt = openAt + sealedMs
   const during = begunBetween(produce, askedAt, sealedAt)
@@ -115,16 +150,18 @@ function report(change: Change, taps: Taps, load: Load): void {
   console.log(`  send() until the seal: ${quantiles(sends)}`)
   console.log(`  longest send() of each producer: ${quantiles(longestEach(sends))}`)
   console.log(`  Metadata asked for before it was open: ${quantiles(metadata)}`)
+  const reasons = Array.from(refused).filter(([, count]) => count > 0)
+  console.log(`  refused, to come again: ${reasons.map(([why, count]) => `${why} ${count}`).join(', ') || 'nothing'}`)
+  if (any) console.log(`  producers waited for their cuts: ${quantiles(cutWaits)}`)
   console.log(`  sealed ${sealedMs} ms after it was open`)
   judge('Metadata held, median', median(metadata.map(({ ms }) => ms)), limits.metadataMs)
-  if (any)
-    judge('longest send() of each producer, median', median(longestEach(sends).map(({ ms }) => ms)), limits.cutMs)
+  if (any) judge('a producer waits for its cut, median', median(cutWaits.map(({ ms }) => ms)), limits.cutMs)
   judge('new partitions delivered after', deliveredMs, limits.deliveredMs)
 }
 
 async function main(): Promise<void> {
   const kafka = await startKafka({ say })
-  const more = `topics:\n  '${topic}': {layouts: {}}\n`
+  const more = `log: {level: debug}\ntopics:\n  '${topic}': {layouts: {}}\n`
   const proxies: Proxy[] = []
   const taps = new Taps()
   const load = new Load(topic)

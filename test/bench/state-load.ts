@@ -1,16 +1,21 @@
 /**
- * How long a proxy takes to load the state of many topics, and how much memory it keeps: `npm run bench -- state
- * [--topics 1000]`. The cluster is the model in this process; the proxy's state shell is a process of its own that
- * measures itself, once with a log of changes only and once with snapshots and what they replaced.
+ * How long a proxy takes to load the state of many topics, and how much memory it keeps, with the gates of many groups:
+ * `npm run bench -- state [--topics 1000] [--groups 200]`. Each group reads ten of the topics. The cluster is the model in
+ * this process; the proxy's state shell is a process of its own that measures itself, once with a log of changes only and
+ * once with snapshots and what they replaced.
  */
 import { fork } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { Brokers } from '../../src/cluster/brokers.ts'
 import { ClusterClient } from '../../src/cluster/cluster-client.ts'
+import { configSchema } from '../../src/config/schema.ts'
 import { FakeBroker } from '../../src/fake-broker/fake-broker.ts'
+import { GroupGates } from '../../src/features/layouts/gates/group-gates.ts'
+import type { LayoutTopic } from '../../src/features/layouts/topic-rule.ts'
 import { ChunkPool } from '../../src/net/chunk-pool.ts'
 import { buildBatch } from '../../src/records/build.ts'
 import { nodeRuntime } from '../../src/runtime/node-runtime.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
 import { applyEntry, emptyLog, type LogState, topicOf } from '../../src/state/log-reducer.ts'
 import type { StateRecord } from '../../src/state/record.ts'
 import { encodeRecord, keyOf } from '../../src/state/records.ts'
@@ -21,6 +26,10 @@ interface Measured {
   readonly cpuMs: number
   readonly keptBytes: number
   readonly residentBytes: number
+  /** From the first Fetch of the first group until every gate was judged. */
+  readonly gatesMs: number
+  /** Kept with the gates of every group. */
+  readonly withGroupsBytes: number
 }
 
 const silent = () => undefined
@@ -94,8 +103,48 @@ async function serve(topics: number, withSnapshots: boolean): Promise<{ broker: 
   return { broker, records: offset }
 }
 
+const topicsEach = 10
+
+/** The gates of groups that are behind in ten topics each: what is kept for each group and topic that is read here. */
+function readBy(groups: number, state: StateShell, cluster: ClusterClient, runtime: Runtime): GroupGates {
+  const rule = configSchema.parse({ upstream: { bootstrap: 'k:1' }, topics: { '.*': { layouts: {} } } }).topics[0]
+  if (rule === undefined) throw new Error('there is a rule')
+  const all = state.topicIds().map((topicId): LayoutTopic => {
+    const name = `orders-${topicId}`
+    return { name, topicId, rule, count: 12, view: () => state.view(topicId) }
+  })
+  const find = (name: string): LayoutTopic | undefined => all.find((topic) => topic.name === name)
+  const gates = new GroupGates({
+    runtime,
+    log,
+    state,
+    cluster,
+    topics: {
+      isLoaded: true,
+      rule: () => rule,
+      find,
+      all: () => all,
+      mayBeRuled: () => true,
+      onNamed: () => undefined,
+    },
+    rules: [],
+  })
+  for (let group = 0; group < groups; group++) {
+    for (let i = 0; i < topicsEach; i++) {
+      const topic = all[(group * topicsEach + i) % all.length]
+      const known = topic?.view()?.topic
+      if (topic === undefined || known === undefined) continue
+      const ofTopic = gates.group(`group-${group}`).gates(topic)
+      ofTopic.progress.read(new Map(Array.from({ length: 6 }, (_, q) => [q, 900_000 + q])), runtime.now())
+      for (let p = 0; p < 12; p++) ofTopic.fetched(p, 900_000)
+      if (ofTopic.isOpen(known)) throw new Error('a group that is behind has shut gates')
+    }
+  }
+  return gates
+}
+
 /** In the process of its own: loads, and says what it took. */
-async function load(bootstrap: string, topics: number): Promise<Measured> {
+async function load(bootstrap: string, topics: number, groups: number): Promise<Measured> {
   const [host = '', port = ''] = bootstrap.split(':')
   const runtime = await nodeRuntime()
   const pool = new ChunkPool()
@@ -121,19 +170,28 @@ async function load(bootstrap: string, topics: number): Promise<Measured> {
   const keptBytes = process.memoryUsage().heapUsed - before.heapUsed
   if (state.view(`topic-${'0'.padStart(16, '0')}`)?.topic.layouts.at(-1)?.seal === undefined)
     throw new Error('the state is not what was written')
-  return { loadMs, cpuMs: (used.user + used.system) / 1000, keptBytes, residentBytes }
+  const gatesFromMs = performance.now()
+  const gates = readBy(groups, state, cluster, runtime)
+  const gatesMs = performance.now() - gatesFromMs
+  global.gc?.()
+  const withGroupsBytes = process.memoryUsage().heapUsed - before.heapUsed
+  const shut = gates.held().reduce((sum, one) => sum + one.shut, 0)
+  if (shut < groups * topicsEach) throw new Error(`${shut} partitions are shut`)
+  const cpuMs = (used.user + used.system) / 1000
+  return { loadMs, cpuMs, keptBytes, residentBytes, gatesMs, withGroupsBytes }
 }
 
 const { values } = parseArgs({
   options: {
     topics: { type: 'string', default: '1000' },
+    groups: { type: 'string', default: '200' },
     rounds: { type: 'string', default: '3' },
     load: { type: 'string' },
   },
 })
-const topics = Number(values.topics)
+const [topics, groups] = [Number(values.topics), Number(values.groups)]
 if (values.load !== undefined) {
-  process.send?.(await load(values.load, topics))
+  process.send?.(await load(values.load, topics, groups))
   process.exit(0)
 }
 const mib = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MiB`
@@ -141,15 +199,19 @@ for (const withSnapshots of [false, true]) {
   const { broker, records } = await serve(topics, withSnapshots)
   for (let round = 0; round < Number(values.rounds); round++) {
     const measured = await new Promise<Measured>((resolve, reject) => {
-      const child = fork(import.meta.filename, ['--topics', String(topics), '--load', broker.bootstrap[0] ?? ''], {
+      const words = ['--topics', String(topics), '--groups', String(groups), '--load', broker.bootstrap[0] ?? '']
+      const child = fork(import.meta.filename, words, {
         execArgv: ['--import', 'tsx', '--expose-gc'],
       })
       child.once('message', (message) => resolve(message as Measured))
       child.once('exit', (code) => reject(new Error(`the loading process ended with ${code}`)))
     })
-    const { loadMs, cpuMs, keptBytes, residentBytes } = measured
+    const { loadMs, cpuMs, keptBytes, residentBytes, gatesMs, withGroupsBytes } = measured
     console.log(
       `${topics} topics, ${records} records${withSnapshots ? ' with snapshots' : ''}: ${loadMs.toFixed(0)} ms, CPU ${cpuMs.toFixed(0)} ms, heap kept ${mib(keptBytes)}, resident + ${mib(residentBytes)}`,
+    )
+    console.log(
+      `  ${groups} groups that wait in ${topicsEach} topics each: ${gatesMs.toFixed(0)} ms, heap kept ${mib(withGroupsBytes)} with them`,
     )
   }
   await broker.stop()

@@ -214,6 +214,8 @@ export class Producing {
           this.#model.world.count(`refused: ${effect.reason}`)
           this.#finish(effect.batch.id, 'refused')
           break
+        case 'cut':
+          break
         case 'count': {
           if (distort.isSilent(this.#model, effect.reason)) break
           this.#model.world.count(`counted: ${effect.reason}`)

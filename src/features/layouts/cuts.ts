@@ -60,14 +60,22 @@ export function waitingForSeal(topic: TopicState): number[] {
     .flatMap((layout) => Object.keys(layout.starts).map(Number))
 }
 
+interface Released {
+  readonly instance: string
+  readonly target: number
+  /** Since when it waited. */
+  readonly sinceMs: number
+}
+
 /** Looks at all rounds and all waiting instances: records, releases, begins. Returns what may go now. */
-export function advanceCuts(turn: Turn, view: View): { instance: string; target: number }[] {
-  const released: { instance: string; target: number }[] = []
+export function advanceCuts(turn: Turn, view: View): Released[] {
+  const released: Released[] = []
   const open: Round[] = []
   for (const round of turn.state.rounds) {
     const cut = view.topic.cuts.find((other) => other.id === round.id)
     if (cut !== undefined && isInForce(cut, view.fleet)) {
-      released.push(...Object.entries(round.targets).map(([instance, target]) => ({ instance, target })))
+      for (const [instance, target] of Object.entries(round.targets))
+        released.push({ instance, target, sinceMs: cuttingOf(turn, view, instance).sinceMs })
     } else if (Object.keys(round.targets).length > 0) {
       open.push(round)
       if (cut === undefined && round.ends !== undefined) recordCut(turn, view, round, round.ends)

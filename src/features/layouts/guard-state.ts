@@ -116,6 +116,8 @@ export type GuardEffect =
   | { type: 'read-ends'; round: string; partitions: number[] }
   /** Order of these records (without a batch: of all this instance's) may be lost; who and why goes to the metrics. */
   | { type: 'count'; reason: CountReason; instance: string; batch?: Batch }
+  /** The cut that the instance waited for, so long since its first batch that had to, is in force. */
+  | { type: 'cut'; instance: string; waitedMs: number }
 
 /** One step of the guard: a copy of the state that may be written, and the effects so far. */
 export interface Turn {

@@ -263,7 +263,8 @@ function takePart(turn: Turn, view: View): void {
 }
 
 function grant(turn: Turn, view: View): void {
-  for (const { instance, target } of advanceCuts(turn, view)) {
+  for (const { instance, target, sinceMs } of advanceCuts(turn, view)) {
+    turn.effects.push({ type: 'cut', instance, waitedMs: turn.atMs - sinceMs })
     const isForced = !isQuiet(turn, instance, cuttingOf(turn, view, instance), target)
     if (isForced) turn.effects.push({ type: 'count', reason: 'cut without quiet', instance })
     turn.state.held = turn.state.held.map((item) => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { examples, fullYaml, insertTables, schemaJson } from '../../../scripts/generate-config.ts'
+import { commandPage, examples, fullYaml, insertTables, schemaJson } from '../../../scripts/generate-config.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { groupRuleLines, topicRuleLines } from '../../../src/config/rules.ts'
 import { settings } from '../../../src/config/settings.ts'
@@ -64,6 +64,17 @@ test('what is made from the schema is current (npm run generate:config)', () => 
   assert.equal(plain(read('config/full.yaml')), plain(fullYaml()))
   const page = read('docs/configuration.md')
   assert.equal(plain(page), plain(insertTables(page)))
+})
+
+test('docs/cli.md has the help of every command (npm run generate:config), and README.md names each', async () => {
+  const page = read('docs/cli.md')
+  assert.equal(page.trim(), (await commandPage()).trim())
+  const commands = [...read('src/main.ts').matchAll(/^ {2}(\w+): \['/gm)].map((match) => match[1])
+  assert.ok(commands.length >= 8)
+  for (const name of commands) {
+    assert.ok(page.includes(`\n## headgate ${name}\n`), name)
+    assert.ok(read('README.md').includes(`headgate ${name}`), name)
+  }
 })
 
 test('every key named in docs/configuration.md exists', () => {

@@ -47,7 +47,7 @@ export function topicRow({ topic, exists }: TopicCoordinator): object {
 }
 
 /** When what `phaseOf` says began, in milliseconds since 1970. */
-function phaseSince(topic: TopicState): number {
+export function phaseSince(topic: TopicState): number {
   const { openedAtMs, seal } = currentLayout(topic)
   return topic.proposal?.atMs ?? seal?.atMs ?? openedAtMs
 }

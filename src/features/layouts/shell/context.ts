@@ -4,7 +4,7 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import type { State } from '../../../state/state.ts'
 import type { LayoutTimes } from '../times.ts'
 import type { TopicRule } from '../topic-rule.ts'
-import type { Counters } from './counters.ts'
+import type { Counters, CutWaits } from './counters.ts'
 import type { Writers } from './writers.ts'
 
 export interface GuardContext {
@@ -17,6 +17,8 @@ export interface GuardContext {
   /** Batches answered with an error, by reason. */
   readonly refused: Counters
   readonly pushed: Counters
+  /** How long producers waited for their cuts. */
+  readonly cuts: CutWaits
   timesOf(rule: TopicRule): LayoutTimes
   /** As the state says, or said in this millisecond: asked for every Produce. */
   mayAct(): boolean

@@ -67,3 +67,43 @@ export class Counters {
     }
   }
 }
+
+/** How long producers waited until their cuts were in force, by topic. */
+export class CutWaits {
+  private readonly sums = new Map<string, { count: number; ms: number }>()
+  private readonly log: Log
+
+  constructor(log: Log) {
+    this.log = log
+  }
+
+  add(topic: string, instance: string, waitedMs: number): void {
+    const { count, ms } = this.sums.get(topic) ?? { count: 0, ms: 0 }
+    this.sums.set(topic, { count: count + 1, ms: ms + waitedMs })
+    this.log.debug(
+      { topic, instance, waitedMs: Math.round(waitedMs) },
+      'a producer goes on by the new layout: its cut is in force',
+    )
+  }
+
+  sources(): MetricSource[] {
+    const source = (
+      name: string,
+      help: string,
+      value: (sum: { count: number; ms: number }) => number,
+    ): MetricSource => ({
+      name,
+      help,
+      type: 'counter',
+      read: () => [...this.sums].map(([topic, sum]) => ({ labels: { topic }, value: value(sum) })),
+    })
+    return [
+      source('layout_cut_waits_total', 'Producers that waited for a cut.', ({ count }) => count),
+      source(
+        'layout_cut_wait_seconds_total',
+        'Seconds for which producers waited for their cuts.',
+        ({ ms }) => ms / 1000,
+      ),
+    ]
+  }
+}

@@ -11,11 +11,12 @@ import type { Meters } from '../../../telemetry/meter.ts'
 import { currentLayout } from '../../../state/topic-state.ts'
 import { defaultTimes, type LayoutTimes } from '../times.ts'
 import type { TopicRule } from '../topic-rule.ts'
+import { changeSeconds } from '../control/change-seconds.ts'
 import { DrainedPartitions } from '../control/drained.ts'
 import { LayoutControl } from '../control/layout-control.ts'
 import { Ownership } from '../control/ownership.ts'
 import type { GuardContext } from './context.ts'
-import { Counters } from './counters.ts'
+import { Counters, CutWaits } from './counters.ts'
 import { Guards } from './guards.ts'
 import { Showings } from './showings.ts'
 import { Topics } from './topics.ts'
@@ -65,6 +66,7 @@ export class LayoutsFeature {
     const counted = new Counters(runtime, log, 'records of a key may be out of order')
     const refused = new Counters(runtime, log, '')
     const pushed = new Counters(runtime, log, '')
+    const cuts = new CutWaits(log)
     const context: GuardContext = {
       state,
       cluster,
@@ -73,6 +75,7 @@ export class LayoutsFeature {
       counted,
       refused,
       pushed,
+      cuts,
       mayAct: () => this.mayAct(),
       timesOf: (rule) => this.timesOf(rule),
       passesWithoutState: (rule) => this.passesWithoutState(rule),
@@ -95,6 +98,7 @@ export class LayoutsFeature {
     meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))
     meters.publish(refused.source('layout_refused_total', 'Batches answered with an error, by reason.'))
     meters.publish(pushed.source('layout_pushes_total', 'Instances made to ask for Metadata, by how.'))
+    for (const source of [...cuts.sources(), changeSeconds(this.control, runtime)]) meters.publish(source)
     meters.publish({ name: 'layout_epoch', help: 'Layout of a topic.', type: 'gauge', read: () => this.epochs() })
     meters.publish({ name: 'layout_held', help: 'Batches held now.', type: 'gauge', read: () => this.held() })
   }

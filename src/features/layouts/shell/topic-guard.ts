@@ -332,7 +332,7 @@ export class TopicGuard {
   }
 
   private carryOut(effect: GuardEffect, all: readonly GuardEffect[]): void {
-    const { state, cluster, counted, refused } = this.context
+    const { state, cluster, counted, refused, cuts } = this.context
     const { name } = this.topic
     switch (effect.type) {
       case 'append':
@@ -353,6 +353,9 @@ export class TopicGuard {
         return
       case 'count':
         counted.add(name, effect.reason, effect.instance, this.changeOf(effect.reason))
+        return
+      case 'cut':
+        cuts.add(name, effect.instance, effect.waitedMs)
     }
   }
 
