@@ -115,7 +115,7 @@ export class OpenedProduce {
     part.fate = 'refuse'
     part.result = refusal(part.data.index, errorCode)
     if (fate === 'waiting') admitted?.lost()
-    else admitted?.ended({ kind: 'failed', errorCode })
+    else admitted?.ended({ kind: 'withheld' })
   }
 
   /** Whether it goes as it came, is answered without the broker, or must be taken apart. */

@@ -22,6 +22,8 @@ export type BatchOutcome =
   | { kind: 'acknowledged'; end: number }
   /** Refused by the broker, or its connection was lost: it may be in the log, and may come back. */
   | { kind: 'failed'; errorCode: number }
+  /** It might have gone, and comes again with the rest of its request, of which a part had to be refused. */
+  | { kind: 'withheld' }
 
 export interface AdmittedBatch {
   /** The topic's name, whether or not the request has it. */

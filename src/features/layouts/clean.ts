@@ -77,6 +77,12 @@ export type LedgerEvent =
   | { type: 'forwarded'; id: string; mark: string; age: number; oldest: number }
   | { type: 'answered'; id: string }
   | { type: 'failed'; id: string }
+  /**
+   * It never left: its request is answered retriably as a whole, because a part of it waits for a cut. Where its keys lie
+   * in the same place under the old layout it is owed as one of the new, as that part is: else the cut would wait for it
+   * and it, refused with that part again and again, for the cut.
+   */
+  | { type: 'withheld'; id: string }
   | { type: 'refused'; mark: string; age: number; oldest: number }
   | { type: 'takenOver' }
 
@@ -147,12 +153,14 @@ export function reduceLedger(before: Ledger, event: LedgerEvent & { atMs: number
       return { ...ledger, unanswered: [...ledger.unanswered, { id, mark, age, oldest, sinceMs: now }] }
     }
     case 'answered':
+    case 'withheld':
     case 'failed': {
       const batch = ledger.unanswered.find((other) => other.id === event.id)
       if (batch === undefined) return ledger
       const rest = { ...ledger, unanswered: ledger.unanswered.filter((other) => other !== batch) }
       const isSlow = now - batch.sinceMs >= slowMs
-      return touch(event.type === 'failed' ? owe(rest, batch, now) : rest, isSlow ? batch.oldest : batch.age, now)
+      const owed = event.type === 'withheld' ? { ...batch, oldest: batch.age } : batch
+      return touch(event.type === 'answered' ? rest : owe(rest, owed, now), isSlow ? batch.oldest : batch.age, now)
     }
     case 'refused':
       return owe(ledger, event, now)

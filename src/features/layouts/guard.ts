@@ -44,6 +44,8 @@ export type GuardEvent =
    * without idempotence).
    */
   | { type: 'bound'; id: string }
+  /** Forwarded, and then answered retriably with the rest of its request: it never left, and comes back. */
+  | { type: 'withheld'; id: string }
   /** An old partition has no leader, a throttle runs; or that is over. */
   | { type: 'stopped' | 'resumed'; reason: string }
   | { type: 'ends'; round: string; ends: Readonly<Record<number, number>> }
@@ -77,7 +79,8 @@ function handle(turn: Turn, event: GuardEvent): void {
     case 'answered':
       return answer(turn, event)
     case 'failed':
-      return fail(turn, event.id)
+    case 'withheld':
+      return fail(turn, event)
     case 'dropped':
       return drop(turn, event.id)
     case 'bound':
@@ -196,12 +199,13 @@ function answer(turn: Turn, event: { id: string; end: number; lapsed: boolean })
   else if (awaitsSeal(state.view?.topic, age)) state.lates = remember(state.lates, { batch, age, end: event.end })
 }
 
-function fail(turn: Turn, id: string): void {
+function fail(turn: Turn, { type, id }: { type: 'failed' | 'withheld'; id: string }): void {
   const flight = turn.state.flying.get(id)
   if (flight === undefined) return
   land(turn, id)
-  note(turn, flight.batch.instance, { type: 'failed', id })
+  note(turn, flight.batch.instance, { type, id })
   restartCut(turn, flight.batch.instance, flight.age)
+  if (type === 'withheld') return
   // It may have been written all the same, above the boundary.
   if (isAboveSeal(turn, flight.age, flight.batch.partition, Infinity)) {
     countBatch(turn, 'late above the boundary', flight.batch)

@@ -190,6 +190,7 @@ export class TopicGuard {
     }
     this.feed()
     if (outcome.kind === 'failed') this.dispatch({ type: 'failed', id })
+    else if (outcome.kind === 'withheld') this.dispatch({ type: 'withheld', id })
     else this.dispatch({ type: 'answered', id, end: outcome.end, lapsed: !this.context.state.mayAct() })
   }
 

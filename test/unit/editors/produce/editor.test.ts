@@ -63,7 +63,7 @@ test('produce: without idempotence a request of which a part is to come again is
   assert.deepEqual(resultsOf(client.frames[0]), ['g/0 6@-1', 'g/1 6@-1', 'o/0 6@-1'])
   assert.deepEqual(
     policy.asked.map(({ outcome }) => outcome),
-    [{ kind: 'failed', errorCode: 6 }, undefined],
+    [{ kind: 'withheld' }, undefined],
   )
   policy.verdict = ({ partition }) => (partition === 1 ? { kind: 'refuse', errorCode: 37 } : forward)
   client.send(produce(2, { data: { 'g/0': 'a', 'g/1': 'b' } }))

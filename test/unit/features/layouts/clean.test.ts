@@ -149,6 +149,13 @@ void test('a batch that fits both layouts and is owed keeps older ones in the qu
   assert.equal(isClean(back, 1, 9000, times), true)
 })
 
+void test('one that never left, because the rest of its request waits, is owed by the new layout only', () => {
+  const alike = { type: 'forwarded', id: 'x', mark: 'm', age: 1, oldest: 0, atMs: 1000 } as const
+  const withheld = after(connected, wrote, shown, alike, { type: 'withheld', id: 'x', atMs: 1000 })
+  assert.equal(isClean(withheld, 1, 4000, times), true)
+  assert.equal(withheld.owed.length, 1)
+})
+
 void test('one that is answered slowly does so too, one that is answered at once does not', () => {
   const flying = after(connected, wrote, shown, {
     type: 'forwarded',

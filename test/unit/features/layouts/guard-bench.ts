@@ -61,7 +61,10 @@ export const batch = (partition: number, hashes: number[], more: Partial<Batch> 
   const id = `b${made++}`
   return { id, instance: 'i', partition, mark: id, hashes, hasRoom: true, mayRefuse: false, ...more }
 }
+/** What the effects do; that a cut came into force is only told. */
 export const named = (effects: GuardEffect[]) =>
-  effects.map((effect) =>
-    effect.type === 'append' ? effect.record.kind : effect.type === 'count' ? effect.reason : effect.type,
-  )
+  effects
+    .filter(({ type }) => type !== 'cut')
+    .map((effect) =>
+      effect.type === 'append' ? effect.record.kind : effect.type === 'count' ? effect.reason : effect.type,
+    )

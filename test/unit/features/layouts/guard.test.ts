@@ -94,7 +94,9 @@ void test('the first batch of a new layout waits for quiet, ends, the cut and it
   assert.deepEqual(named(read), ['cut-read'])
   assert.deepEqual(named(bench.loop(read)), [])
   bench.write({ kind: 'cut-read', proxy: 'b', cut: cut.record.cut })
-  assert.deepEqual(named(bench.view()), ['forward'])
+  const inForce = bench.view()
+  assert.deepEqual(named(inForce), ['forward'])
+  assert.deepEqual(inForce[0], { type: 'cut', instance: 'i', waitedMs: 960 })
   assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(1, [4]) })), ['late after its cut', 'forward'])
 })
 
@@ -104,6 +106,20 @@ void test('a batch that would block its own connection is answered 6 where that 
   const alone = batch(4, [4], { hasRoom: false, mayRefuse: true })
   assert.deepEqual(named(bench.do({ type: 'batch', batch: alone })), ['refuse'])
   assert.deepEqual(named(bench.do({ type: 'batch', batch: batch(4, [9], { hasRoom: false }) })), [])
+})
+
+void test('what is refused only because the rest of its request waits does not keep the cut from being taken', () => {
+  for (const type of ['withheld', 'failed'] as const) {
+    const bench = new Bench().open(5, 'cuts')
+    bench.view()
+    const serial = { hasRoom: false, mayRefuse: true }
+    const alike = batch(0, [0], serial)
+    assert.deepEqual(named(bench.do({ type: 'batch', batch: alike }, 1000)), ['forward'])
+    bench.do({ type: 'batch', batch: batch(4, [4], serial) })
+    bench.do({ type, id: alike.id })
+    const asked = named(bench.do({ type: 'tick' }, 1600)).includes('read-ends')
+    assert.equal(asked, type === 'withheld', type)
+  }
 })
 
 void test('what waits too long is answered retriably, with what waits behind it', () => {
