@@ -4,13 +4,11 @@
  * which they were sent. Starts a Kafka and the real binary, and ends by itself.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
-import { keep, removeFolder, temporaryFolder } from '../kafka/keeper.ts'
-import { freePorts } from '../kafka/ports.ts'
 import { builtMain } from '../setup/build.ts'
+import { startHeadgate } from './proxy.ts'
+import { createTopic } from './topic.ts'
 import { startUpstream } from './upstream.ts'
 
 const { Kafka, logLevel } = kafkajs
@@ -22,7 +20,6 @@ const rounds = { before: 20, after: 15 }
 const workMs = 8
 
 const main = await builtMain(say)
-const folder = temporaryFolder('demo-layouts')
 const upstream = await startUpstream({
   upstream: process.env['UPSTREAM_BOOTSTRAP'],
   only: undefined,
@@ -30,34 +27,20 @@ const upstream = await startUpstream({
   say,
 })
 const prefix = `headgate-demo-layouts-${process.pid}`
-const [bootstrapPort = 0, basePort = 0] = await freePorts(12)
-const [adminPort = 0] = await freePorts(1)
-const admin = `http://127.0.0.1:${adminPort}`
-const config = join(folder, 'headgate.yaml')
-const log = join(folder, 'headgate.log')
-writeFileSync(
-  config,
-  `upstream: {bootstrap: '${upstream.bootstrap}'}
-listeners:
-  - {name: demo, mode: ports, bind: 127.0.0.1, advertise: 127.0.0.1, basePort: ${basePort}, bootstrapPort: ${bootstrapPort}}
-admin: {bind: '127.0.0.1:${adminPort}'}
-topics:
-  '${prefix}-.*': {layouts: {}}
-`,
-)
-const redirect = ['-c', 'exec "$0" "$1" serve --config "$2" >"$3" 2>&1', process.execPath, main, config, log]
-const proxy = keep('sh', redirect, { stdio: 'ignore' })
-const exited = new Promise((resolve) => proxy.on('exit', resolve))
+const proxy = await startHeadgate('demo-layouts', main, upstream.bootstrap, [
+  'topics:',
+  `  '${prefix}-.*': {layouts: {}}`,
+]).catch(async (error: unknown) => {
+  await upstream.stop()
+  throw error
+})
+const { admin } = proxy
 try {
-  for (let attempt = 0; (await fetch(`${admin}/readyz`).catch(() => undefined))?.ok !== true; attempt++) {
-    if (attempt === 600) throw new Error(`Headgate did not become ready:\n${readFileSync(log, 'utf8')}`)
-    await delay(50)
-  }
   const without = await grow('without', upstream.bootstrap, async (topic, kafka) => {
     await kafka.createPartitions({ topicPartitions: [{ topic, count: 6 }] })
     say('  kafka: 6 partitions')
   })
-  const through = await grow('through', `127.0.0.1:${bootstrapPort}`, async (topic) => {
+  const through = await grow('through', proxy.bootstrap, async (topic) => {
     run('topics', 'expand', topic, '--to', '6')
     run('topics', 'describe', topic)
   })
@@ -65,10 +48,8 @@ try {
   if (through > 0) process.exitCode = 1
   if (without === 0) say('(this time the change came late enough not to be noticed without it: try again)')
 } finally {
-  proxy.kill('SIGTERM')
-  await exited
+  await proxy.stop()
   await upstream.stop()
-  removeFolder(folder)
 }
 
 /** `headgate …`, as one would type it. */
@@ -94,7 +75,7 @@ async function grow(
   const client = (clientId: string) => new Kafka({ clientId, brokers: [bootstrap], logLevel: logLevel.NOTHING })
   const direct = new Kafka({ clientId: 'demo', brokers: [upstream.bootstrap], logLevel: logLevel.NOTHING }).admin()
   await direct.connect()
-  await direct.createTopics({ topics: [{ topic, numPartitions: 3 }], waitForLeaders: true })
+  await createTopic(direct, topic, 3)
   if (how === 'through') await known(topic)
   const metadataMaxAge = 1000
   const producer = client(`${how}-producer`).producer({ metadataMaxAge, idempotent: true, maxInFlightRequests: 1 })
@@ -149,7 +130,7 @@ async function known(topic: string): Promise<void> {
     if (answer.ok && ((await answer.json()) as { partitions?: number }).partitions === 3) return
     await delay(100)
   }
-  throw new Error(`Headgate does not know topic ${topic}:\n${readFileSync(log, 'utf8')}`)
+  throw new Error(`Headgate does not know topic ${topic}:\n${proxy.log()}`)
 }
 
 /** Waits until every record was processed, and shows the gates meanwhile. */

@@ -2,14 +2,12 @@
  * `npm run demo -- ranges`: two consumers share one partition by static key ranges. Starts a Kafka and the real binary,
  * sends records, shows who got which, checks that each key went to one consumer only and nothing was lost, and ends.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
 import { bucketOfKey } from '../../src/records/hashes/buckets.ts'
-import { keep, removeFolder, temporaryFolder } from '../kafka/keeper.ts'
-import { freePorts } from '../kafka/ports.ts'
 import { builtMain } from '../setup/build.ts'
+import { startHeadgate } from './proxy.ts'
+import { createTopic } from './topic.ts'
 import { startUpstream } from './upstream.ts'
 
 const { Kafka, logLevel } = kafkajs
@@ -22,7 +20,6 @@ const consumers = [
 ]
 
 const main = await builtMain(say)
-const folder = temporaryFolder('demo-ranges')
 const containerName = 'headgate-demo-ranges'
 const upstream = await startUpstream({
   upstream: process.env['UPSTREAM_BOOTSTRAP'],
@@ -30,46 +27,29 @@ const upstream = await startUpstream({
   containerName,
   say,
 })
-const [bootstrapPort = 0, basePort = 0] = await freePorts(12)
-const [adminPort = 0] = await freePorts(1)
-const config = join(folder, 'headgate.yaml')
-const log = join(folder, 'headgate.log')
 const rules = consumers.map(({ clientId, keys: range }) => `      - {clientId: ${clientId}, keys: ['${range}']}`)
-writeFileSync(
-  config,
-  `upstream: {bootstrap: '${upstream.bootstrap}'}
-listeners:
-  - {name: demo, mode: ports, bind: 127.0.0.1, advertise: 127.0.0.1, basePort: ${basePort}, bootstrapPort: ${bootstrapPort}}
-admin: {bind: '127.0.0.1:${adminPort}'}
-groups:
-  'demo-.*':
-    ranges:
-${rules.join('\n')}
-`,
-)
-const redirect = ['-c', 'exec "$0" "$1" serve --config "$2" >"$3" 2>&1', process.execPath, main, config, log]
-const proxy = keep('sh', redirect, { stdio: 'ignore' })
-const exited = new Promise((resolve) => proxy.on('exit', resolve))
-try {
-  const admin = `http://127.0.0.1:${adminPort}`
-  for (let attempt = 0; (await fetch(`${admin}/readyz`).catch(() => undefined))?.ok !== true; attempt++) {
-    if (attempt === 600) throw new Error(`Headgate did not become ready:\n${readFileSync(log, 'utf8')}`)
-    await delay(50)
-  }
-  await share(`127.0.0.1:${bootstrapPort}`, `headgate-demo-ranges-${process.pid}`)
-  say(`\n/api/ranges: ${await (await fetch(`${admin}/api/ranges`)).text()}`)
-} finally {
-  proxy.kill('SIGTERM')
-  await exited
+const proxy = await startHeadgate('demo-ranges', main, upstream.bootstrap, [
+  'groups:',
+  "  'demo-.*':",
+  '    ranges:',
+  ...rules,
+]).catch(async (error: unknown) => {
   await upstream.stop()
-  removeFolder(folder)
+  throw error
+})
+try {
+  await share(proxy.bootstrap, `headgate-demo-ranges-${process.pid}`)
+  say(`\n/api/ranges: ${await (await fetch(`${proxy.admin}/api/ranges`)).text()}`)
+} finally {
+  await proxy.stop()
+  await upstream.stop()
 }
 
 async function share(bootstrap: string, topic: string): Promise<void> {
   const client = (clientId: string) => new Kafka({ clientId, brokers: [bootstrap], logLevel: logLevel.NOTHING })
   const admin = client('demo').admin()
   await admin.connect()
-  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await createTopic(admin, topic, 1)
   const producer = client('demo').producer()
   await producer.connect()
   const messages = Array.from({ length: records }, (_, i) => ({ key: `user-${i % keys}`, value: String(i) }))

@@ -1,5 +1,6 @@
 /** Records through the proxy with kafkajs: a checked round trip, then a trickle that keeps the demo alive. */
 import kafkajs, { type Consumer, type Producer } from 'kafkajs'
+import { createTopic } from './topic.ts'
 
 const { Kafka, logLevel } = kafkajs
 const records = 1000
@@ -27,7 +28,7 @@ export async function sendAndRead(bootstrap: string, topic: string, deleteTopic:
   })
   const admin = kafka.admin()
   await admin.connect()
-  await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: partitions }] })
+  await createTopic(admin, topic, partitions)
   const producer = kafka.producer()
   const consumer = kafka.consumer({ groupId: `${topic}-group` })
   await producer.connect()
