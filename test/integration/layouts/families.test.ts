@@ -79,7 +79,11 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
     test(`${counts.join(' → ')}: ${how}`, { timeout: 480_000 }, async () => {
       const topic = `${order}.${number}.${producer}.${consumer}`
       const outcome = await play({ ...one, topic }, fleet.way(), start)
-      assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
+      try {
+        assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
+      } catch (error) {
+        throw new Error(`${(error as Error).message}\n${outcome.described}`, { cause: error })
+      }
     })
   }
 
