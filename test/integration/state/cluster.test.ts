@@ -13,11 +13,25 @@ let kafka: SharedKafka
 let client: ClusterClient
 let kafkajs: Kafka
 
+/** A broker knows new partitions, and that it leads them, a moment after their making was acknowledged. */
+async function served(count: number): Promise<void> {
+  const all = Array.from({ length: count }, (_, partition) => partition)
+  await until(async () => {
+    const [topic] = await client.describeTopics([name])
+    if (topic?.partitions.length !== count) return false
+    return client.endOffsets(name, all).then(
+      () => true,
+      () => false,
+    )
+  })
+}
+
 before(async () => {
   kafka = await sharedKafka()
   client = await clientOf(kafka.bootstrap)
   kafkajs = new Kafka({ brokers: [kafka.bootstrap], logLevel: logLevel.NOTHING })
   await client.createTopic({ name, numPartitions: 2, replicationFactor: -1, configs: [] })
+  await served(2)
 })
 after(async () => {
   client.close()
@@ -32,6 +46,7 @@ test('topics, partitions and ends', async () => {
   assert.ok((await client.describeTopics()).some((other) => other.topicId === topic.topicId))
   assert.deepEqual(await client.endOffsets(name, [0, 1]), { 0: 0, 1: 0 })
   await client.createPartitions(name, 4)
+  await served(4)
   await client.createPartitions(name, 3)
   assert.equal((await client.describeTopics([name]))[0]?.partitions.length, 4)
   await assert.rejects(client.createPartitions(`${name}-missing`, 2), /does not exist in the cluster/)
