@@ -59,6 +59,8 @@ export interface Owned {
   /** The position, whenever everything before it was finished; −1 for never yet. */
   consumed: number
   committed: number
+  /** What the last commit asked for, answered or not. */
+  asked: number
 }
 
 export class ModelConsumer {
@@ -105,6 +107,7 @@ export class ModelConsumer {
       done: -1,
       consumed: -1,
       committed: -1,
+      asked: -1,
     })
   }
 

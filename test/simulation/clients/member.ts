@@ -326,8 +326,9 @@ export class Membership {
     for (let i = 0; i < tries; i++) {
       try {
         if (this.#coordinator < 0) return
-        // Meanwhile the group may have come further.
-        const behind = i === 0 ? rows : rows.filter(({ owned, offset }) => owned.committed < offset)
+        // Meanwhile the group may have come further, or be asked to.
+        const behind =
+          i === 0 ? rows : rows.filter(({ owned, offset }) => owned.committed < offset && owned.asked <= offset)
         if (behind.length === 0 || (await this.#commitRows(behind, generation))) return
       } catch (error) {
         if (!(error instanceof ConnectionLost)) throw error
@@ -353,6 +354,7 @@ export class Membership {
       committedOffset: offset,
       committedMetadata: '',
     }))
+    for (const { owned, offset } of rows) owned.asked = offset
     const answer = await wire.ask(offsetCommit, {
       groupId: this.#groupId,
       generationIdOrMemberEpoch: generation,
