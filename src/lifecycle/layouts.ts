@@ -109,6 +109,8 @@ export class Layouts {
       topics: this.feature.topics,
       rules: config.groups.flatMap(({ group, gate }) => (gate === undefined ? [] : [{ group, gate }])),
     })
+    this.feature.consumerPushes.mayRead = ({ memberships }, topic) =>
+      [...memberships.values()].some((membership) => this.gates.subscriptions.mayRead(membership, topic))
     for (const source of gateMetrics(this.gates)) meters.publish(source)
     this.api = new LayoutApi({
       runtime,
@@ -124,9 +126,10 @@ export class Layouts {
       this.feature.ownership,
       new ProduceEditor(this.feature.guards, addresses),
       new TopicEditor(this.feature.showings, runtime),
-      new GroupEditor([new MarkedBalance(this.feature.topics, log)]),
+      new GroupEditor([this.feature.consumerPushes, new MarkedBalance(this.feature.topics, log)]),
       new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),
       new MemberRequests(this.gates),
+      this.feature.consumerPushes,
     ]
   }
 

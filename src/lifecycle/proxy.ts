@@ -163,7 +163,7 @@ class Proxy implements RunningProxy {
             standIn: deps.layouts,
           })
     const policies = [
-      ...(this.layoutParts === undefined ? [] : [this.layoutParts.gates]),
+      ...(this.layoutParts === undefined ? [] : [this.layoutParts.gates, this.layoutParts.feature.consumerPushes]),
       ...(ranged ? [this.staticRanges] : []),
       ...(deps.fetchPolicies ?? []),
     ]

@@ -88,7 +88,8 @@ export class FetchRead {
     if (topics.length === 0) return undefined
     const { maxBytes, minBytes } = this.fetch
     const found = this.foundBytes()
-    const waits = this.peeking.size > 0 || minBytes <= 0 ? 0 : Math.min(UPSTREAM_WAIT_MS, Math.floor(remainingMs))
+    const isDue = this.peeking.size > 0 || this.complete
+    const waits = isDue ? 0 : Math.min(UPSTREAM_WAIT_MS, Math.floor(remainingMs))
     return {
       ...this.fetch,
       sessionId: 0,

@@ -65,6 +65,8 @@ export class PartitionRead {
     this.position = options.pointer?.scanEnd ?? options.request.fetchOffset
     this.epoch = options.pointer?.epoch ?? options.request.lastFetchedEpoch
     this.maxBytes = options.request.partitionMaxBytes
+    const errorCode = options.policy?.refuse
+    if (errorCode !== undefined) this.refuse({ ...unread(options.request.partition), errorCode })
   }
 
   /** The answer is an error or the like, which the client must have now, whatever the other partitions do. */

@@ -14,6 +14,8 @@ export interface PartitionPolicy {
    * found until the answer leaves: what lies above it by then is not given.
    */
   limit?(): number
+  /** The partition is answered with this error, at once and without records: the client asks for Metadata. */
+  readonly refuse?: number
   /** Nothing waits now: a Fetch in which every policy says so passes as it is, and is asked about when its answer comes. */
   readonly standby?: boolean
   /** Told once per answer how many data records of the partition were delivered and withheld. */
@@ -54,7 +56,9 @@ function compose(policies: readonly PartitionPolicy[]): PartitionPolicy | undefi
   const [first] = policies
   if (first === undefined || policies.length === 1) return first
   const keeps = policies.flatMap(({ keep }) => keep ?? [])
+  const [refuse] = policies.flatMap((policy) => policy.refuse ?? [])
   return {
+    ...(refuse === undefined ? {} : { refuse }),
     ...(keeps.length === 0 ? {} : { keep: (record) => keeps.every((keep) => keep(record)) }),
     ...(policies.every(({ standby }) => standby === true) ? { standby: true } : {}),
     limit: () => Math.min(...policies.map((policy) => policy.limit?.() ?? Number.POSITIVE_INFINITY)),

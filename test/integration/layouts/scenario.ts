@@ -187,12 +187,17 @@ const ownWays: Partial<Record<FamilyName, readonly string[]>> = {
 }
 
 /** What order and delivery demand of every run with Headgate. */
-export function assertOrdered({ history, consumer }: Outcome, settings: RunSettings = {}): void {
-  const without = ownWays[consumer] ?? []
-  const rules = allRules.filter(({ name }) => !without.includes(name))
-  const { violations, events } = check(history, { rules, settings: { slack: 100, ...settings } })
+export function assertOrdered(outcome: Outcome, settings: RunSettings = {}): void {
+  const { violations, events } = judge(outcome, settings)
   assert.ok((events['acknowledged'] ?? 0) >= backlog + progress, JSON.stringify(events))
   assert.deepEqual(violations, [])
+}
+
+/** By all rules that hold for the family. */
+export function judge({ history, consumer }: Pick<Outcome, 'history' | 'consumer'>, settings: RunSettings = {}) {
+  const without = ownWays[consumer] ?? []
+  const rules = allRules.filter(({ name }) => !without.includes(name))
+  return check(history, { rules, settings: { slack: 100, ...settings } })
 }
 
 /** Whether keys were delivered out of order. */

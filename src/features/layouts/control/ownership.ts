@@ -18,6 +18,21 @@ export interface Owned {
   isServerSide: boolean
   /** Topic → partitions; undefined: it has not synced since it joined. */
   partitions: ReadonlyMap<string, readonly number[]> | undefined
+  /** The protocol that its group chose; undefined: it was not seen to join. */
+  assignor?: string | undefined
+  /** It is the leader, by this member id. */
+  lead?: Lead | undefined
+}
+
+/** What the leader of a group assigned last. */
+export interface Lead {
+  readonly memberId: string
+  /** Topic → highest partition that anybody was assigned, plus one; undefined: it has not assigned yet. */
+  counts: ReadonlyMap<string, number> | undefined
+  /** How many members it assigned for. */
+  members: number
+  /** When it did, on the runtime's clock. */
+  atMs: number
 }
 
 export class Ownership implements Handler {
@@ -42,6 +57,10 @@ export class Ownership implements Handler {
     if (groupId === undefined) return undefined
     if (apiKey === apiKeys.ConsumerGroupHeartbeat) this.at(connection.instance, groupId).isServerSide = true
     else exchange.setState(this, groupId)
+    if (apiKey === apiKeys.SyncGroup) {
+      const { lead } = this.at(connection.instance, groupId)
+      if (lead !== undefined) this.assigning(lead, exchange, new Reader(request.bytes, at, request.at + request.total))
+    }
     return undefined
   }
 
@@ -62,11 +81,32 @@ export class Ownership implements Handler {
     return undefined
   }
 
+  /** The leader sends the assignments of all members; a member that leads no more sends none. */
+  private assigning(lead: Lead, { apiVersion, receivedAt }: Exchange, reader: Reader): void {
+    try {
+      const { memberId, assignments } = codec(apiKeys.SyncGroup).decodeRequest(reader, apiVersion)
+      if (memberId !== lead.memberId || assignments.length === 0) return
+      const counts = new Map<string, number>()
+      for (const { assignment } of assignments)
+        for (const { topic, partitions } of decodeAssignment(assignment).value.assignedPartitions)
+          counts.set(topic, Math.max(counts.get(topic) ?? 0, ...partitions.map((partition) => partition + 1)))
+      lead.counts = counts
+      lead.members = assignments.length
+      lead.atMs = receivedAt
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+    }
+  }
+
   private learn(owned: Owned, apiKey: number, version: number, reader: Reader): void {
     if (apiKey === apiKeys.JoinGroup) {
-      const { errorCode, leader, memberId } = codec(apiKeys.JoinGroup).decodeResponse(reader, version)
+      const { errorCode, leader, memberId, protocolName } = codec(apiKeys.JoinGroup).decodeResponse(reader, version)
       if (errorCode !== 0) return
       owned.isLeader = leader === memberId
+      owned.assignor = protocolName ?? undefined
+      if (owned.isLeader && owned.lead?.memberId !== memberId)
+        owned.lead = { memberId, counts: undefined, members: 0, atMs: 0 }
+      else if (!owned.isLeader && owned.lead?.memberId === memberId) owned.lead = undefined
       return
     }
     const { errorCode, assignment } = codec(apiKeys.SyncGroup).decodeResponse(reader, version)

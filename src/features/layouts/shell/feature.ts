@@ -16,6 +16,7 @@ import { DrainedPartitions } from '../control/drained.ts'
 import { LayoutControl } from '../control/layout-control.ts'
 import { Ownership } from '../control/ownership.ts'
 import type { GuardContext } from './context.ts'
+import { ConsumerPushes } from './consumer-pushes.ts'
 import { Counters, CutWaits } from './counters.ts'
 import { Guards } from './guards.ts'
 import { Showings } from './showings.ts'
@@ -47,6 +48,7 @@ export class LayoutsFeature {
   readonly guards: Guards
   readonly showings: Showings
   readonly control: LayoutControl
+  readonly consumerPushes: ConsumerPushes
   readonly ownership = new Ownership()
   private readonly drained: DrainedPartitions
   private readonly options: LayoutsOptions
@@ -93,6 +95,8 @@ export class LayoutsFeature {
     this.drained = new DrainedPartitions({ runtime, cluster, log, ownership: this.ownership })
     this.showings.consumerCount = (topic, { instance }) =>
       instance === undefined ? undefined : this.drained.count(topic, instance)
+    const { topics, ownership, showings } = this
+    this.consumerPushes = new ConsumerPushes({ context, topics, ownership, showings })
 
     this.topics.onSeen(({ name, topicId, count }) => this.control.noticed(name, topicId, count))
     meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))

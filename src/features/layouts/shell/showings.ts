@@ -73,9 +73,14 @@ export class Showings implements TopicPolicy {
     return isOverdue ? 'unavailable' : 'wait'
   }
 
+  /** How many partitions a member of a group is shown. */
+  memberCount(connection: Connection, topic: KnownTopic, state: TopicState): number {
+    return this.consumerCount(topic, connection) ?? widestCount(state)
+  }
+
   private countFor(connection: Connection, topic: KnownTopic, state: TopicState): number {
     const isConsumer = (connection.instance?.memberships.size ?? 0) > 0
-    if (isConsumer) return this.consumerCount(topic, connection) ?? widestCount(state)
+    if (isConsumer) return this.memberCount(connection, topic, state)
     const ledger = this.ledger(this.context.writers.of(connection), topic)
     const layout = countShown(state, ledger)
     if (layout.isLive === true && this.isStuck(topic, state, layout, ledger)) return widestCount(state)
@@ -98,6 +103,7 @@ export class Showings implements TopicPolicy {
 
   private shown(connection: Connection, listed: ListedTopic, count: number): void {
     const topic = this.topics.find(listed.name, listed.topicId)
+    if (topic !== undefined) this.context.writers.of(connection).topic(topic.topicId).count = count
     const guard = topic === undefined ? undefined : this.guards.of(topic.topicId)
     const state = guard?.view?.topic
     if (topic === undefined || guard === undefined || state === undefined) return

@@ -10,6 +10,8 @@ import type { Connection } from '../../../pipeline/connection.ts'
 export interface Acquaintance {
   /** Epochs that it was shown. */
   shown: readonly number[]
+  /** How many partitions its last Metadata answer had; 0: none went out here. */
+  count: number
   /** It asked for the topic by name. */
   isNamed: boolean
   wrote: boolean
@@ -59,7 +61,7 @@ export class Writer {
   topic(topicId: string): Acquaintance {
     let known = this.topics.get(topicId)
     if (known === undefined) {
-      known = { shown: noEpochs, isNamed: false, wrote: false, isJoined: false, lanes: noLanes }
+      known = { shown: noEpochs, count: 0, isNamed: false, wrote: false, isJoined: false, lanes: noLanes }
       this.topics.set(topicId, known)
     }
     return known

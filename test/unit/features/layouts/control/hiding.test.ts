@@ -145,13 +145,26 @@ test('leaders and what members own are seen as they join and sync', async () => 
   await ask(apiKeys.JoinGroup, { protocolType: 'consumer' })
   const who = rig.connection.instance
   assert.ok(who)
-  assert.deepEqual(ownership.of(who, 'g'), { isLeader: true, isServerSide: false, partitions: undefined })
+  assert.deepEqual(ownership.of(who, 'g'), {
+    isLeader: true,
+    isServerSide: false,
+    partitions: undefined,
+    assignor: 'range',
+    lead: { memberId: 'm', counts: undefined, members: 0, atMs: 0 },
+  })
   await ask(apiKeys.SyncGroup, { memberId: 'm' })
   assert.deepEqual(ownership.of(who, 'g')?.partitions, new Map([['orders', [0, 3]]]))
   isKnown = false
   await ask(apiKeys.SyncGroup, { memberId: 'm' })
   assert.deepEqual(ownership.of(who, 'g')?.partitions, new Map([['orders', [0, 3]]]))
   assert.equal(ownership.of(who, 'other'), undefined)
+  assert.equal(ownership.of(who, 'g')?.lead?.counts, undefined, 'it has not assigned yet')
+  const assignments = ['m', 'n'].map((memberId) => ({ memberId, assignment }))
+  await ask(apiKeys.SyncGroup, { memberId: 'n', assignments })
+  assert.equal(ownership.of(who, 'g')?.lead?.counts, undefined, 'not the leader')
+  await ask(apiKeys.SyncGroup, { memberId: 'm', assignments })
+  const { counts, members } = ownership.of(who, 'g')?.lead ?? {}
+  assert.deepEqual([counts, members], [new Map([['orders', 4]]), 2])
 })
 
 test('a producer with stuck batches is shown the full count once, and again only later', () => {
