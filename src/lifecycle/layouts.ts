@@ -11,6 +11,7 @@ import type { Config } from '../config/schema.ts'
 import type { BrokerAddresses } from '../editors/addresses.ts'
 import { CreatePartitionsEditor } from '../editors/create-partitions/editor.ts'
 import { GroupEditor } from '../editors/groups/editor.ts'
+import { DescribedTopics } from '../editors/metadata/described-topics.ts'
 import { TopicEditor } from '../editors/metadata/topic-editor.ts'
 import { ProduceEditor } from '../editors/produce/editor.ts'
 import { LayoutApi } from '../features/layouts/control/api.ts'
@@ -126,6 +127,7 @@ export class Layouts {
       this.feature.ownership,
       new ProduceEditor(this.feature.guards, addresses),
       new TopicEditor(this.feature.showings, runtime),
+      new DescribedTopics(this.feature.showings),
       new GroupEditor([this.feature.consumerPushes, new MarkedBalance(this.feature.topics, log)]),
       new CreatePartitionsEditor(new PartitionChanges(this.feature.control)),
       new MemberRequests(this.gates),
