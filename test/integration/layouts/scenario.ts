@@ -10,7 +10,6 @@ import { allRules, check, rulesNamed } from '../../checker/checker.ts'
 import type { HistoryEvent, RunSettings } from '../../checker/history.ts'
 import { type ClientProgram, type Run, watching } from '../client.ts'
 import { historyOf, type Part } from '../faults/history.ts'
-import { held } from '../matrix/observe.ts'
 
 export interface Scenario {
   readonly topic: string
@@ -120,14 +119,6 @@ export async function play(
       clientId: `${topic}.P`,
     })
     join()
-    // A platformatic consumer that starts while a topic shrinks may be assigned partitions that it was not shown (docs/layouts.md).
-    if (consumer === 'platformatic' && later.some((count) => count < first)) {
-      while (members.length < 3) join()
-      await watching(members, 'share of each member', () => {
-        const shares = members.map((run) => held(run.events).size)
-        return Math.min(...shares) > 0 && shares.reduce((sum, share) => sum + share) === first
-      })
-    }
     let firstNewMs: number | undefined
     let widest = first
     for (const [step, count] of later.entries()) {

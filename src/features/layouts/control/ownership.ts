@@ -41,7 +41,9 @@ export class Ownership implements Handler {
     ...[apiKeys.JoinGroup, apiKeys.SyncGroup].map((apiKey): Interest => ({ apiKey, side: 'request', depth: 'scan' })),
     ...[apiKeys.JoinGroup, apiKeys.SyncGroup].map((apiKey): Interest => ({ apiKey, side: 'response', depth: 'full' })),
     { apiKey: apiKeys.ConsumerGroupHeartbeat, side: 'request', depth: 'scan' },
+    { apiKey: apiKeys.FindCoordinator, side: 'request', depth: 'scan' },
   ]
+  private readonly seekers = new WeakSet<Instance>()
   private readonly owned = new WeakMap<Instance, Map<string, Owned>>()
 
   /** What an instance was seen to be in a group. */
@@ -49,10 +51,20 @@ export class Ownership implements Handler {
     return this.owned.get(instance)?.get(group)
   }
 
+  /** Whether an instance has looked for a group's coordinator: it is about to join, as no plain producer is. */
+  seeksGroup(instance: Instance): boolean {
+    return this.seekers.has(instance)
+  }
+
   onRequest(exchange: Exchange): Verdict {
     const { request, connection, apiKey, apiVersion } = exchange
     const at = exchange.requestBodyAt()
     if (request === undefined || at < 0 || connection.instance === undefined) return undefined
+    if (apiKey === apiKeys.FindCoordinator) {
+      const reader = new Reader(request.bytes, at, request.at + request.total)
+      if (asksForGroup(reader, apiVersion)) this.seekers.add(connection.instance)
+      return undefined
+    }
     const groupId = peekGroup(apiKey, apiVersion, request.bytes, at, request.at + request.total)?.groupId
     if (groupId === undefined) return undefined
     if (apiKey === apiKeys.ConsumerGroupHeartbeat) this.at(connection.instance, groupId).isServerSide = true
@@ -124,5 +136,15 @@ export class Ownership implements Handler {
       groups.set(group, owned)
     }
     return owned
+  }
+}
+
+/** Transactional producers ask for another kind of coordinator. */
+function asksForGroup(reader: Reader, version: number): boolean {
+  try {
+    return codec(apiKeys.FindCoordinator).decodeRequest(reader, version).keyType === 0
+  } catch (error) {
+    if (error instanceof ProtocolError) return false
+    throw error
   }
 }

@@ -93,6 +93,7 @@ export class LayoutsFeature {
       timesOf: (rule) => this.timesOf(rule),
     })
     this.drained = new DrainedPartitions({ runtime, cluster, log, ownership: this.ownership })
+    this.showings.seeksGroup = (instance) => this.ownership.seeksGroup(instance)
     this.showings.consumerCount = (topic, { instance }) =>
       instance === undefined ? undefined : this.drained.count(topic, instance)
     const { topics, ownership, showings } = this

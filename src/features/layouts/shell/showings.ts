@@ -5,6 +5,7 @@
  */
 import type { ListedTopic, Showing, TopicPolicy, TopicShowing } from '../../../editors/metadata/topic-policy.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
+import type { Instance } from '../../../pipeline/instance.ts'
 import { currentLayout, type Layout, type TopicState, widestCount } from '../../../state/topic-state.ts'
 import { type Ledger, newLedger } from '../clean.ts'
 import { StuckBatches } from '../control/stuck-batches.ts'
@@ -25,6 +26,8 @@ export class Showings implements TopicPolicy {
   private readonly guards: Guards
   /** Set by whoever hides drained partitions from consumers. */
   consumerCount: ConsumerCount = () => undefined
+  /** Set by whoever sees groups: whether an instance that is no member yet is about to join one. */
+  seeksGroup: (instance: Instance) => boolean = () => false
   private readonly stuck = new StuckBatches()
   private readonly listeners: (() => void)[] = []
 
@@ -79,12 +82,21 @@ export class Showings implements TopicPolicy {
   }
 
   private countFor(connection: Connection, topic: KnownTopic, state: TopicState): number {
-    const isConsumer = (connection.instance?.memberships.size ?? 0) > 0
-    if (isConsumer) return this.memberCount(connection, topic, state)
+    if (this.isConsumer(connection, topic)) return this.memberCount(connection, topic, state)
     const ledger = this.ledger(this.context.writers.of(connection), topic)
     const layout = countShown(state, ledger)
     if (layout.isLive === true && this.isStuck(topic, state, layout, ledger)) return widestCount(state)
     return layout.count
+  }
+
+  /** A member, or one that will be: it must see all that it may be assigned before it joins. */
+  private isConsumer(connection: Connection, topic: KnownTopic): boolean {
+    const { instance } = connection
+    if (instance === undefined) return false
+    if (instance.memberships.size > 0) return true
+    const writer = this.context.writers.of(connection)
+    const isWriter = writer.isProducer || writer.topics.get(topic.topicId)?.wrote === true
+    return !isWriter && this.seeksGroup(instance)
   }
 
   /** A live shrink has left it with batches for partitions that it is shown no more. */
