@@ -12,11 +12,12 @@ import { peekResponseBodyStart } from '../../../protocol/peek.ts'
 import { zeroUuid } from '../../../protocol/uuid.ts'
 import { Reader } from '../../../protocol/reader.ts'
 import type { Exchange } from '../../../pipeline/exchange.ts'
-import type { Handler, Interest, Verdict } from '../../../pipeline/handler.ts'
+import { type Handler, type Interest, taken, type Verdict } from '../../../pipeline/handler.ts'
 import type { Instance } from '../../../pipeline/instance.ts'
 import type { GroupGates } from './group-gates.ts'
 
 const commits = codec(apiKeys.OffsetCommit)
+const transactional = codec(apiKeys.TxnOffsetCommit)
 const joins = codec(apiKeys.JoinGroup)
 const offsets = codec(apiKeys.OffsetFetch)
 const beats = codec(apiKeys.ConsumerGroupHeartbeat)
@@ -31,6 +32,7 @@ export class MemberRequests implements Handler {
     { apiKey: apiKeys.ConsumerGroupHeartbeat, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetCommit, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetCommit, side: 'response', depth: 'full' },
+    { apiKey: apiKeys.TxnOffsetCommit, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetFetch, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetFetch, side: 'response', depth: 'full' },
   ]
@@ -41,6 +43,7 @@ export class MemberRequests implements Handler {
   }
 
   onRequest(exchange: Exchange): Verdict {
+    if (exchange.apiKey === apiKeys.TxnOffsetCommit) return this.ordered(exchange)
     const memberships = exchange.connection.instance?.memberships
     if (memberships === undefined) return undefined
     switch (exchange.apiKey) {
@@ -56,7 +59,7 @@ export class MemberRequests implements Handler {
         break
       case apiKeys.OffsetCommit:
         this.committing(exchange, memberships)
-        break
+        return this.ordered(exchange)
       case apiKeys.OffsetFetch:
         if (this.isStarting(memberships))
           exchange.setState(
@@ -87,6 +90,7 @@ export class MemberRequests implements Handler {
     const body = requestOf(exchange, (reader, version) => joins.decodeRequest(reader, version))
     const membership = body === undefined ? undefined : memberships.get(body.groupId)
     if (body === undefined || membership === undefined) return
+    this.gates.startCommits.committing(membership)
     const topics = this.gates.subscriptions.joined(membership, body)
     if (topics !== 'any' && topics.some((name) => this.gates.hasRule(name)))
       this.gates.starts.joined(membership, body, this.gates.now())
@@ -126,6 +130,19 @@ export class MemberRequests implements Handler {
         this,
         requestOf(exchange, (reader, version) => commits.decodeRequest(reader, version)),
       )
+  }
+
+  /** Holds a commit while a start position of its group may be written over it. */
+  private ordered(exchange: Exchange): Verdict {
+    const { apiKey, connection } = exchange
+    if (!this.gates.startCommits.isUnderWay) return undefined
+    const groupId =
+      apiKey === apiKeys.OffsetCommit
+        ? requestOf(exchange, (reader, version) => commits.decodeRequest(reader, version))?.groupId
+        : requestOf(exchange, (reader, version) => transactional.decodeRequest(reader, version))?.groupId
+    if (groupId === undefined) return undefined
+    const go = (): void => exchange.finish('forward')
+    return this.gates.startCommits.holds(groupId, connection, go) ? taken : undefined
   }
 
   private isStarting(memberships: Memberships): boolean {

@@ -4,7 +4,9 @@
  *
  * On the member's own connection and in its name and generation, so that the coordinator refuses it once the member is
  * not one any more. Never over a commit: the coordinator is asked right before, transactions that are not decided
- * included, and what the member commits meanwhile cancels it.
+ * included, what the member commits on that connection meanwhile cancels it, and what the group commits on others (in a
+ * transaction, on its producer's) waits until it is over, a few milliseconds: two connections have no order at the
+ * coordinator, and the older offset could be written over the newer one.
  */
 import { apiKeys } from '../../../protocol/api-table.ts'
 import { codec } from '../../../protocol/codecs.ts'
@@ -37,6 +39,8 @@ export class StartCommits {
   private readonly positions: StartPositions
   private readonly log: Log
   private readonly busy = new WeakSet<Membership>()
+  /** Group → connections on which a start position is asked about or committed now, with who waits for the end of it. */
+  private readonly underWay = new Map<string, Map<Connection, (() => void)[]>>()
   /** Commits of each member that passed. */
   private readonly commits = new WeakMap<Membership, number>()
 
@@ -45,9 +49,42 @@ export class StartCommits {
     this.log = log
   }
 
-  /** The member commits something itself. */
+  /** The member commits something itself, or joins: what is sent after that would wait behind it. */
   committing(membership: Membership): void {
     this.commits.set(membership, this.commitsOf(membership) + 1)
+  }
+
+  /** Whether a start position of any group is being committed. */
+  get isUnderWay(): boolean {
+    return this.underWay.size > 0
+  }
+
+  /**
+   * Has a commit of the group on this connection wait for those of start positions that are under way on others.
+   * @returns whether it waits; `go` is called when it need not any more
+   */
+  holds(groupId: string, connection: Connection, go: () => void): boolean {
+    for (const [other, waiting] of this.underWay.get(groupId) ?? []) {
+      if (other === connection || other.closed !== undefined) continue
+      waiting.push(() => {
+        if (!this.holds(groupId, connection, go)) go()
+      })
+      return true
+    }
+    return false
+  }
+
+  private begin(groupId: string, connection: Connection): () => void {
+    const waiting: (() => void)[] = []
+    let connections = this.underWay.get(groupId)
+    if (connections === undefined) this.underWay.set(groupId, (connections = new Map<Connection, (() => void)[]>()))
+    const before = connections.get(connection) ?? []
+    connections.set(connection, waiting)
+    return () => {
+      if (connections.get(connection) === waiting) connections.delete(connection)
+      if (connections.size === 0) this.underWay.delete(groupId)
+      for (const go of [...before, ...waiting]) go()
+    }
   }
 
   /**
@@ -64,6 +101,7 @@ export class StartCommits {
     const rows = this.rowsOf(membership, group)
     if (rows.length === 0 || this.busy.has(membership) || membership.memberId === '') return
     this.busy.add(membership)
+    const end = this.begin(group.id, connection)
     try {
       const { generation } = membership
       const before = this.commitsOf(membership)
@@ -75,6 +113,7 @@ export class StartCommits {
       this.log.debug({ group: group.id, error: (error as Error).message }, 'start positions could not be committed')
     } finally {
       this.busy.delete(membership)
+      end()
     }
   }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiKeys } from '../../../../../src/protocol/api-table.ts'
 import { encodeSubscription } from '../../../../../src/protocol/embedded.ts'
+import { codecRequest } from '../../../../support/codec-frames.ts'
 import { Gated, grown, layout, topicOf } from './gated-cluster.ts'
 
 type Owned = { topic: string; partitions: number[] }[]
@@ -134,6 +135,37 @@ void test('never over a commit: one that is there, is in an open transaction, or
     assert.equal(gated.gates.startCommits.count, 0, obstacle)
     assert.equal(gated.cluster.commits.get('g')?.get(0), obstacle === 'meanwhile' ? 2 : undefined)
   }
+})
+
+void test('what the group commits on another connection waits while a start position could be written over it', async () => {
+  const gated = await atRest()
+  await join(gated)
+  await askOffsets(gated)
+  await gated.fetch({ 0: 3 }, 100)
+  let go = (): void => undefined
+  gated.holdOffsets = new Promise((resolve) => (go = resolve))
+  gated.state.set(grown(3))
+  gated.log(1).append('xy')
+  await gated.fetch({ 1: 0 }, 600)
+  beat(gated)
+  await gated.pass(50)
+  const producer = gated.rig.connect()
+  await gated.rig.run(() => producer.connected && gated.rig.brokers.length === 2 && gated.rig.broker.connected)
+  let forwarded = 0
+  gated.rig.broker.onFrame = () => forwarded++
+  const commit = (groupId: string, id: number): void => {
+    const draft = { transactionalId: 'x', groupId, producerId: 1, producerEpoch: 0, generationId: 1, memberId: 'm' }
+    producer.send(codecRequest(apiKeys.TxnOffsetCommit, 3, id, draft))
+  }
+  commit('another', 1)
+  await gated.pass(50)
+  assert.equal(forwarded, 1)
+  commit('g', 2)
+  await gated.pass(50)
+  assert.equal(forwarded, 1)
+  go()
+  await gated.pass(1000)
+  assert.deepEqual([gated.gates.startCommits.count, forwarded], [1, 2])
 })
 
 void test('members of topics without a rule are not watched', async () => {
