@@ -27,6 +27,8 @@ const topicIds = ['T1', 'T2', 'T3']
 const fleetingId = 'T3'
 const proxyNames = ['a', 'b', 'c']
 const forMs = 120_000
+/** How long a proxy that is stopped in good order lives on. */
+const stopMs = 100
 const inflatedMax = 1024 * 1024
 
 type Change = StateRecord extends infer R ? (R extends StateRecord ? Omit<R, 'proxy'> : never) : never
@@ -121,7 +123,7 @@ class Run {
       }
       default:
         void proxy?.shell.stop()
-        this.world.timer(100, () => {
+        this.world.timer(stopMs, () => {
           proxy?.runtime.kill()
           this.start(name)
         })
@@ -189,6 +191,8 @@ async function run(seed: number): Promise<void> {
     run.step()
   }
   run.areFaultsOn = false
+  // Who is stopped in good order is replaced a moment later.
+  await world.run(() => false, 2 * stopMs)
   assert.deepEqual(run.violations, [])
   for (const { runtime } of run.proxies.values()) runtime.cutOff(false)
   for (const node of [1, 2, 3]) await broker.startNode(node)
