@@ -19,9 +19,9 @@ export interface LayoutSource {
   topic(name: string): Promise<LayoutAnswer>
   /** @param body what was asked for, not checked yet */
   change(name: string, change: 'expand' | 'shrink', body: unknown): Promise<LayoutAnswer>
-  /** Shut gates of a group that reads through this proxy. */
+  /** Shut gates of a group that reads through this proxy, and partitions that it is not assigned. */
   gates(group: string): unknown
-  /** Groups that have shut gates here. */
+  /** Groups that have either here. */
   shutGroups(): unknown
 }
 
@@ -46,9 +46,13 @@ export function layoutRoutes(source: LayoutSource | undefined): Route[] {
     ),
     post('expand', 'adds partitions in order: {"to": 6, "any": false, "dryRun": false}'),
     post('shrink', 'removes partitions in order: {"to": 3, "live": false, "dryRun": false}'),
-    get('/api/groups', 'groups with shut gates that read here', (of) => of.shutGroups()),
-    get('/api/groups/{group}/gates', 'every shut gate: what it waits for, how far that is, since when', (of, name) =>
-      of.gates(name),
+    get('/api/groups', 'groups with shut gates, or partitions that are not assigned, that read here', (of) =>
+      of.shutGroups(),
+    ),
+    get(
+      '/api/groups/{group}/gates',
+      'every shut gate: what for, how far that is; partitions that are not assigned yet',
+      (of, name) => of.gates(name),
     ),
   ]
 }

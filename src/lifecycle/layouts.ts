@@ -21,6 +21,7 @@ import { GroupGates } from '../features/layouts/gates/group-gates.ts'
 import { MemberRequests } from '../features/layouts/gates/member-requests.ts'
 import { MarkedBalance } from '../features/layouts/shell/marked.ts'
 import { LayoutsFeature } from '../features/layouts/shell/feature.ts'
+import { Unassigned } from '../features/layouts/shell/unassigned.ts'
 import type { LayoutTimes } from '../features/layouts/times.ts'
 import type { ChunkPool } from '../net/chunk-pool.ts'
 import type { Connection } from '../pipeline/connection.ts'
@@ -113,6 +114,7 @@ export class Layouts {
     this.feature.consumerPushes.mayRead = ({ memberships }, topic) =>
       [...memberships.values()].some((membership) => this.gates.subscriptions.mayRead(membership, topic))
     for (const source of gateMetrics(this.gates)) meters.publish(source)
+    const { topics, writers, ownership, showings } = this.feature
     this.api = new LayoutApi({
       runtime,
       state: this.state,
@@ -122,6 +124,13 @@ export class Layouts {
       meet: ({ name, topicId, partitions }) => void this.feature.topics.meet(name, topicId, partitions.length),
       guards: { guardOf: (topicId) => this.feature.guards.of(topicId)?.facts },
       gates: this.gates,
+      unassigned: new Unassigned({
+        topics,
+        writers,
+        ownership,
+        showings,
+        mayRead: (membership, topic) => this.gates.subscriptions.mayRead(membership, topic),
+      }),
     })
     this.handlers = [
       this.feature.ownership,

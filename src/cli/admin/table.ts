@@ -35,3 +35,14 @@ export function offsets(ends: Readonly<Record<string, number>>): string {
     .map(([partition, end]) => `${partition}: ${end}`)
     .join(', ')
 }
+
+/** `3-5, 8` of ascending numbers. */
+export function ranges(numbers: readonly number[]): string {
+  const parts: [number, number][] = []
+  for (const number of numbers) {
+    const last = parts.at(-1)
+    if (last !== undefined && last[1] === number - 1) last[1] = number
+    else parts.push([number, number])
+  }
+  return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(', ')
+}

@@ -1,5 +1,5 @@
 /** What `headgate topics` prints, from the answers of /api/topics. */
-import { offsets, span, table, waiting } from './table.ts'
+import { offsets, ranges, span, table, waiting } from './table.ts'
 
 export interface TopicRow {
   topic: string
@@ -175,20 +175,12 @@ export function planText(plan: PlanText): string {
   ]
   if (fresh.length > 0) lines.push(`  new: ${ranges(fresh)}`)
   if (gates === 'seal') lines.push('  new partitions are delivered once every producer has left the old layout')
-  if (gates === 'cuts') lines.push('  each producer’s first batch by the new layout waits for a cut')
+  if (gates === 'cuts') {
+    lines.push('  each producer’s first batch by the new layout waits for a cut')
+    lines.push('  groups are given what lies behind a cut when they have committed what lies before it')
+  }
   if (gaining.length > 0) lines.push(`  existing partitions that are given keys: ${ranges(gaining)}`)
   if (live) lines.push('  shown to living producers too: batches that cannot follow fail visibly')
   if (dryRun) lines.push('  nothing was changed')
   return lines.map((line) => `${line}\n`).join('')
-}
-
-/** `3-5, 8` of ascending numbers. */
-function ranges(numbers: readonly number[]): string {
-  const parts: [number, number][] = []
-  for (const number of numbers) {
-    const last = parts.at(-1)
-    if (last !== undefined && last[1] === number - 1) last[1] = number
-    else parts.push([number, number])
-  }
-  return parts.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(', ')
 }

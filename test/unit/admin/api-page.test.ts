@@ -40,6 +40,15 @@ function apiOf(fleet: Fleet): Api {
       ],
       shutGroups: () => ['g'],
     },
+    unassigned: {
+      of: (group) => [
+        {
+          ...{ topic: 'orders', unassigned: [3], leader: `${group}/l`, sinceMs: 0 },
+          unaware: [{ instance: 'i', member: 'm', partitions: 3 }],
+        },
+      ],
+      groups: () => ['g', 'h'],
+    },
   })
 }
 

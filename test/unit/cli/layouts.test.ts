@@ -243,6 +243,32 @@ test('a gate behind a parent shows how far the group is', () => {
   assert.match(text, /partition 0 up to 120 \(cut c1\) +100 +20 +10 min\n/)
 })
 
+test('partitions that nobody is assigned are said to be so, with the members that have not seen them', () => {
+  const since = '1970-01-01T00:00:00.000Z'
+  const row = { topic: 'o', unassigned: [3, 4, 5], leader: 'a/1', unaware: [], since }
+  const unaware = [
+    { instance: 'a/1', member: 'm1', partitions: 3 },
+    { instance: 'b/2', member: 'm2', partitions: 0 },
+  ]
+  assert.equal(
+    gatesText('g', [{ ...row, unaware }], false, 5000),
+    'o partitions 3-5: not assigned yet, for 5 s; not seen yet by a/1 (leads, was shown 3), b/2 (was shown none)\n',
+  )
+  const gate = { topic: 'o', partition: 0, from: 7, cut: 'c', until: 4, since }
+  const text = gatesText('g', [{ ...gate, parent: 3 }, { ...gate, partition: 1, parent: 2 }, row], false, 5000)
+  assert.match(text, /^o +0 +7 +partition 3 up to 4 \(cut c\), not assigned yet +nothing/m)
+  assert.match(text, /^o +1 +7 +partition 2 up to 4 \(cut c\) +nothing/m)
+  assert.match(text, /\no partitions 3-5: .*; all members here have seen them; their leader a\/1 assigns them/)
+})
+
+test('a change that needs cuts says that groups wait for commits of what lies before them, in a dry run too', () => {
+  const plan = { topic: 'o', from: 3, to: 5, change: 'expand', gates: 'cuts', fresh: [3, 4], gaining: [0, 1, 2] }
+  const line = /^ {2}groups are given what lies behind a cut when they have committed what lies before it$/m
+  assert.match(planText({ ...plan, dryRun: true }), line)
+  assert.match(planText({ ...plan, epoch: 1 }), line)
+  assert.doesNotMatch(planText({ ...plan, gates: 'seal' }), line)
+})
+
 test('after several cuts each partition has one row, for what its first records wait for; --all shows every gate', () => {
   const since = '1970-01-01T00:00:00.000Z'
   const gates = [0, 1].flatMap((partition) =>

@@ -16,6 +16,24 @@ export interface GateSource {
   shutGroups(): readonly string[]
 }
 
+/** Partitions of a topic that nobody in a group is assigned. */
+export interface UnassignedView {
+  readonly topic: string
+  readonly unassigned: readonly number[]
+  /** The client that leads the group. */
+  readonly leader: string
+  /** Members whose Metadata has not had them yet, with how many partitions it had; 0: none was seen here. */
+  readonly unaware: readonly { readonly instance: string; readonly member: string; readonly partitions: number }[]
+  /** Since when there are such partitions, in milliseconds since 1970. */
+  readonly sinceMs: number
+}
+
+export interface UnassignedSource {
+  of(group: string): readonly UnassignedView[]
+  /** Groups of which there are some. */
+  groups(): readonly string[]
+}
+
 export interface GuardSource {
   guardOf(topicId: string): GuardFacts | undefined
 }
@@ -28,6 +46,7 @@ export interface LayoutApiDeps {
   readonly rules: readonly TopicRule[]
   readonly guards: GuardSource
   readonly gates: GateSource
+  readonly unassigned: UnassignedSource
   /** Takes up a topic with a rule that was not met yet. */
   meet(topic: TopicDescription): void
 }
@@ -105,11 +124,15 @@ export class LayoutApi {
   }
 
   gates(group: string): unknown {
-    return this.deps.gates.gatesOf(group).map(({ sinceMs, ...gate }) => ({ ...gate, since: iso(sinceMs) }))
+    const { gates, unassigned } = this.deps
+    return [...gates.gatesOf(group), ...unassigned.of(group)].map(({ sinceMs, ...row }) => ({
+      ...row,
+      since: iso(sinceMs),
+    }))
   }
 
   shutGroups(): unknown {
-    return this.deps.gates.shutGroups()
+    return [...new Set([...this.deps.gates.shutGroups(), ...this.deps.unassigned.groups()])]
   }
 
   private view(coordinator: TopicCoordinator): object {

@@ -19,6 +19,15 @@ function apiOf(fleet: Fleet, index = 0, facts?: GuardFacts): LayoutApi {
       gatesOf: () => [{ topic: 'orders', partition: 3, from: 0, seal: 1, sinceMs: 0 }],
       shutGroups: () => ['g'],
     },
+    unassigned: {
+      of: (group) => [
+        {
+          ...{ topic: 'orders', unassigned: [3], leader: `${group}/l`, sinceMs: 0 },
+          unaware: [{ instance: 'i', member: 'm', partitions: 3 }],
+        },
+      ],
+      groups: () => ['g', 'h'],
+    },
   })
 }
 type Body = Record<string, unknown> & { layouts: Record<string, unknown>[] }
@@ -145,7 +154,11 @@ test('gates and the state pass through', async () => {
   const api = apiOf(fleet)
   assert.deepEqual(api.gates('g'), [
     { topic: 'orders', partition: 3, from: 0, seal: 1, since: '1970-01-01T00:00:00.000Z' },
+    {
+      ...{ topic: 'orders', unassigned: [3], leader: 'g/l', since: '1970-01-01T00:00:00.000Z' },
+      unaware: [{ instance: 'i', member: 'm', partitions: 3 }],
+    },
   ])
-  assert.deepEqual(api.shutGroups(), ['g'])
+  assert.deepEqual(api.shutGroups(), ['g', 'h'])
   assert.equal((api.state() as { condition: string }).condition, 'ready')
 })
