@@ -1,7 +1,10 @@
 /**
  * Gives partitions that a group's leader does not know yet to members with least to do, in the assignment that it sends:
  * for leaders that nothing but their own refresh makes aware of them. Whoever is given one asks for Metadata, and a leader
- * that then sees more partitions assigns anew. Nobody owns a new partition, so cooperative members may have it at once.
+ * that then sees more partitions assigns anew.
+ *
+ * Invariant: a partition that some member says it owns is given to nobody here. A cooperative leader leaves it out while
+ * it moves (KIP-429), so not every partition above those that are given is one that the leader does not know.
  */
 import type { MemberShare } from '../../editors/groups/policy.ts'
 import { range } from './keys-moving.ts'
@@ -9,7 +12,9 @@ import { range } from './keys-moving.ts'
 /** @param count as many partitions as the topic has; the same array where none is missing or nobody subscribes to it */
 export function withMissing(shares: readonly MemberShare[], topic: string, count: number): readonly MemberShare[] {
   const given = shares.flatMap(({ assigned }) => assigned[topic] ?? [])
-  const missing = range(Math.max(0, ...given.map((partition) => partition + 1)), count)
+  const owned = new Set(shares.flatMap((share) => share.owned[topic] ?? []))
+  const above = range(Math.max(0, ...given.map((partition) => partition + 1)), count)
+  const missing = above.filter((partition) => !owned.has(partition))
   const load = new Map(
     shares
       .filter(({ topics }) => topics.includes(topic))

@@ -61,7 +61,7 @@ export class GroupGates implements FetchPolicy {
   constructor(options: GroupGatesOptions) {
     const { runtime, log, state, cluster, topics } = options
     this.options = options
-    this.startCommits = new StartCommits(this.starts, log)
+    this.startCommits = new StartCommits(this.starts, runtime, log)
     this.parents = new Parents(cluster, runtime, log)
     this.watch = new TopicWatch(state, topics, this.parents, runtime)
     state.onChange(() => {

@@ -6,7 +6,8 @@
  * not one any more. Never over a commit: the coordinator is asked right before, transactions that are not decided
  * included, what the member commits on that connection meanwhile cancels it, and what the group commits on others (in a
  * transaction, on its producer's) waits until it is over, a few milliseconds: two connections have no order at the
- * coordinator, and the older offset could be written over the newer one.
+ * coordinator, and the older offset could be written over the newer one. Behind a connection that is busy or dead it waits
+ * a moment and then takes the start position's place.
  */
 import { apiKeys } from '../../../protocol/api-table.ts'
 import { codec } from '../../../protocol/codecs.ts'
@@ -14,6 +15,7 @@ import { requestBytes } from '../../../protocol/encode.ts'
 import { Reader } from '../../../protocol/reader.ts'
 import type { Connection } from '../../../pipeline/connection.ts'
 import type { Membership } from '../../../pipeline/instance.ts'
+import type { Runtime, Timer } from '../../../runtime/runtime.ts'
 import type { Log } from '../../../telemetry/log.ts'
 import type { GatedGroup } from './gated-group.ts'
 import type { StartPositions } from './start-positions.ts'
@@ -26,11 +28,29 @@ const FETCH_VERSION = 7
 /** With names of topics; members of the new protocol (KIP-848) need the higher one. */
 const COMMIT_VERSION = 7
 const COMMIT_VERSION_OF_EPOCHS = 9
+/** How long others wait for the answer whether there is a commit; after that there is one: theirs. */
+const ASKED_MS = 1000
+/** And, once a start position was sent, for its acknowledgement: less than clients wait for an answer. */
+const SENT_MS = 5000
 
 interface Row {
   readonly gates: TopicGates
   readonly partition: number
   readonly offset: number
+}
+
+/** A start position that is asked about or committed now. */
+interface Offer {
+  readonly connection: Connection
+  /** Called at the end of it. */
+  readonly waiting: (() => void)[]
+  /** Runs while somebody waits. */
+  timer: Timer | undefined
+  /** The coordinator was asked to commit it. */
+  isSent: boolean
+  isLate: boolean
+  /** Not to be committed any more: others have gone on. */
+  isOver: boolean
 }
 
 export class StartCommits {
@@ -39,13 +59,15 @@ export class StartCommits {
   private readonly positions: StartPositions
   private readonly log: Log
   private readonly busy = new WeakSet<Membership>()
-  /** Group → connections on which a start position is asked about or committed now, with who waits for the end of it. */
-  private readonly underWay = new Map<string, Map<Connection, (() => void)[]>>()
+  private readonly runtime: Runtime
+  /** By group. */
+  private readonly underWay = new Map<string, Set<Offer>>()
   /** Commits of each member that passed. */
   private readonly commits = new WeakMap<Membership, number>()
 
-  constructor(positions: StartPositions, log: Log) {
+  constructor(positions: StartPositions, runtime: Runtime, log: Log) {
     this.positions = positions
+    this.runtime = runtime
     this.log = log
   }
 
@@ -64,27 +86,40 @@ export class StartCommits {
    * @returns whether it waits; `go` is called when it need not any more
    */
   holds(groupId: string, connection: Connection, go: () => void): boolean {
-    for (const [other, waiting] of this.underWay.get(groupId) ?? []) {
-      if (other === connection || other.closed !== undefined) continue
-      waiting.push(() => {
+    for (const other of this.underWay.get(groupId) ?? []) {
+      if (other.connection === connection || other.connection.closed !== undefined) continue
+      other.waiting.push(() => {
         if (!this.holds(groupId, connection, go)) go()
       })
+      other.timer ??= this.runtime.timer(ASKED_MS, () => this.overdue(groupId, other))
       return true
     }
     return false
   }
 
-  private begin(groupId: string, connection: Connection): () => void {
-    const waiting: (() => void)[] = []
-    let connections = this.underWay.get(groupId)
-    if (connections === undefined) this.underWay.set(groupId, (connections = new Map<Connection, (() => void)[]>()))
-    const before = connections.get(connection) ?? []
-    connections.set(connection, waiting)
-    return () => {
-      if (connections.get(connection) === waiting) connections.delete(connection)
-      if (connections.size === 0) this.underWay.delete(groupId)
-      for (const go of [...before, ...waiting]) go()
+  /** Its connection may be busy (a Fetch that waits is answered first), or dead: the others go on. */
+  private overdue(groupId: string, offer: Offer): void {
+    if (offer.isSent && !offer.isLate) {
+      offer.isLate = true
+      offer.timer = this.runtime.timer(SENT_MS, () => this.overdue(groupId, offer))
+      return
     }
+    this.end(groupId, offer)
+  }
+
+  private begin(groupId: string, connection: Connection): Offer {
+    const offer: Offer = { connection, waiting: [], timer: undefined, isSent: false, isLate: false, isOver: false }
+    const offers = this.underWay.get(groupId) ?? new Set<Offer>()
+    this.underWay.set(groupId, offers.add(offer))
+    return offer
+  }
+
+  private end(groupId: string, offer: Offer): void {
+    offer.isOver = true
+    offer.timer?.cancel()
+    const offers = this.underWay.get(groupId)
+    if (offers?.delete(offer) === true && offers.size === 0) this.underWay.delete(groupId)
+    for (const go of offer.waiting.splice(0)) go()
   }
 
   /**
@@ -101,19 +136,20 @@ export class StartCommits {
     const rows = this.rowsOf(membership, group)
     if (rows.length === 0 || this.busy.has(membership) || membership.memberId === '') return
     this.busy.add(membership)
-    const end = this.begin(group.id, connection)
+    const offer = this.begin(group.id, connection)
     try {
       const { generation } = membership
       const before = this.commitsOf(membership)
       const free = await this.withoutCommit(connection, group.id, rows)
       const isStale = membership.generation !== generation || this.commitsOf(membership) !== before
-      if (isStale || free.length === 0 || connection.closed !== undefined) return
+      if (isStale || offer.isOver || free.length === 0 || connection.closed !== undefined) return
+      offer.isSent = true
       await this.commit(connection, membership, free, hasEpochs ? COMMIT_VERSION_OF_EPOCHS : COMMIT_VERSION, nowMs)
     } catch (error) {
       this.log.debug({ group: group.id, error: (error as Error).message }, 'start positions could not be committed')
     } finally {
       this.busy.delete(membership)
-      end()
+      this.end(group.id, offer)
     }
   }
 

@@ -20,6 +20,7 @@ import { errorCodes } from '../../../protocol/error-codes.ts'
 import { type GroupPeek, peekGroup } from '../../../protocol/peek.ts'
 import type { TopicState } from '../../../state/topic-state.ts'
 import { type BeatPush, type Learner, learnerOf, pushAtHeartbeat } from '../consumer-push.ts'
+import { isBalanced } from '../marked-balance.ts'
 import { withMissing } from '../missing-partitions.ts'
 import type { Owned, Ownership } from '../control/ownership.ts'
 import { defaultTimes } from '../times.ts'
@@ -47,6 +48,7 @@ interface Grown {
 }
 
 interface Completion {
+  readonly grown: Grown
   readonly count: number
   readonly untilMs: number
 }
@@ -131,24 +133,38 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
   }
 
   watches(): boolean {
+    this.forgetOld()
     return this.completions.size > 0
   }
 
-  plan(group: string, _assignor: string, shares: readonly MemberShare[]): readonly MemberShare[] {
+  plan(group: string, assignor: string, shares: readonly MemberShare[]): readonly MemberShare[] {
+    this.forgetOld()
     const topics = this.completions.get(group)
     if (topics === undefined) return shares
     this.completions.delete(group)
-    const now = this.deps.context.runtime.now()
-    return [...topics].reduce(
-      (planned, [topic, { count, untilMs }]) => (now < untilMs ? withMissing(planned, topic, count) : planned),
+    // An application's own assignor may promise anything: which partitions go together, or that some go to nobody.
+    if (!isBalanced(assignor)) return shares
+    const now = this.look()
+    return [...topics.values()].reduce(
+      (planned, { grown, count }) => (now.includes(grown) ? withMissing(planned, grown.topic.name, count) : planned),
       shares,
     )
   }
 
-  private complete(connection: Connection, group: string, { topic }: Grown): void {
+  private complete(connection: Connection, group: string, grown: Grown): void {
+    const { topic } = grown
     const topics = this.completions.get(group) ?? new Map<string, Completion>()
     const untilMs = this.deps.context.runtime.now() + COMPLETE_MS
-    this.completions.set(group, topics.set(topic.name, { count: this.wanted(connection, topic), untilMs }))
+    this.completions.set(group, topics.set(topic.name, { grown, count: this.wanted(connection, topic), untilMs }))
+  }
+
+  /** Leaders may join elsewhere, or not at all. */
+  private forgetOld(): void {
+    const now = this.deps.context.runtime.now()
+    for (const [group, topics] of this.completions) {
+      for (const [topic, { untilMs }] of topics) if (now >= untilMs) topics.delete(topic)
+      if (topics.size === 0) this.completions.delete(group)
+    }
   }
 
   private isDueAtFetch(connection: Connection, instance: Instance, grown: Grown): boolean {

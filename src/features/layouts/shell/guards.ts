@@ -45,6 +45,7 @@ interface Waiting {
   readonly decide: (verdict: BatchVerdict) => void
   admitted: AdmittedBatch | undefined
   isLost: boolean
+  isBound: boolean
 }
 
 export class Guards implements ProducePolicy {
@@ -223,6 +224,7 @@ export class Guards implements ProducePolicy {
       decide,
       admitted: undefined,
       isLost: false,
+      isBound: false,
     }
     this.waiting.push(waiting)
     this.context.wake()
@@ -233,7 +235,10 @@ export class Guards implements ProducePolicy {
         waiting.isLost = true
         waiting.admitted?.lost()
       },
-      bound: () => waiting.admitted?.bound(),
+      bound: () => {
+        waiting.isBound = true
+        waiting.admitted?.bound()
+      },
     }
   }
 
@@ -249,6 +254,7 @@ export class Guards implements ProducePolicy {
       }
       // Not `admitOne` when nobody found it: that would let it wait once more, and so for ever.
       item.admitted = this.guardOf(batch) === undefined ? undefined : this.admitOne(batch, noPushes, decide)
+      if (item.isBound) item.admitted?.bound()
       // A topic that does not exist, or no longer: the broker says so.
       if (item.admitted === undefined) decide({ kind: 'forward' })
     }

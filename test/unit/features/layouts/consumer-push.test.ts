@@ -59,3 +59,12 @@ test('missing partitions go to subscribers with least to do', () => {
   assert.equal(withMissing(shares, 't', 3), shares)
   assert.equal(withMissing(shares, 'other', 3), shares)
 })
+
+test('a partition that a cooperative leader leaves out while it moves is given to nobody else', () => {
+  const owner = { member: 'a', topics: ['t'], assigned: { t: [0] }, owned: { t: [0, 1] } }
+  const starter = { member: 'b', topics: ['t'], assigned: {}, owned: {} }
+  assert.deepEqual(
+    withMissing([owner, starter], 't', 4).map(({ assigned }) => assigned['t']),
+    [[0, 3], [2]],
+  )
+})

@@ -241,6 +241,8 @@ export class Gated {
   /** Partitions with a commit in a transaction that is open. */
   readonly pending = new Set<number>()
   holdOffsets: Promise<void> = Promise.resolve()
+  /** Answers to OffsetCommit wait for this. */
+  holdCommits: Promise<void> | undefined
   /** Upstream Fetches wait for this. */
   stall: Promise<void> | undefined
 
@@ -364,7 +366,11 @@ export class Gated {
   }
 
   private async answerTo(apiKey: number, version: number, reader: Reader): Promise<object> {
-    if (apiKey === apiKeys.OffsetCommit) return this.commit(codec(apiKeys.OffsetCommit).decodeRequest(reader, version))
+    if (apiKey === apiKeys.OffsetCommit) {
+      const answer = this.commit(codec(apiKeys.OffsetCommit).decodeRequest(reader, version))
+      await this.holdCommits
+      return answer
+    }
     if (apiKey === apiKeys.OffsetFetch) {
       const answer = this.offsets(codec(apiKeys.OffsetFetch).decodeRequest(reader, version))
       await this.holdOffsets

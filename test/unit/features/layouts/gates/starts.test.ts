@@ -137,7 +137,8 @@ void test('never over a commit: one that is there, is in an open transaction, or
   }
 })
 
-void test('what the group commits on another connection waits while a start position could be written over it', async () => {
+/** A start position is asked about, and the group commits on another connection. */
+async function committingElsewhere() {
   const gated = await atRest()
   await join(gated)
   await askOffsets(gated)
@@ -151,21 +152,46 @@ void test('what the group commits on another connection waits while a start posi
   await gated.pass(50)
   const producer = gated.rig.connect()
   await gated.rig.run(() => producer.connected && gated.rig.brokers.length === 2 && gated.rig.broker.connected)
-  let forwarded = 0
-  gated.rig.broker.onFrame = () => forwarded++
+  const forwarded: number[] = []
+  gated.rig.broker.onFrame = () => forwarded.push(gated.rig.runtime.now())
   const commit = (groupId: string, id: number): void => {
     const draft = { transactionalId: 'x', groupId, producerId: 1, producerEpoch: 0, generationId: 1, memberId: 'm' }
     producer.send(codecRequest(apiKeys.TxnOffsetCommit, 3, id, draft))
   }
   commit('another', 1)
   await gated.pass(50)
-  assert.equal(forwarded, 1)
+  assert.equal(forwarded.length, 1)
   commit('g', 2)
   await gated.pass(50)
-  assert.equal(forwarded, 1)
+  assert.equal(forwarded.length, 1)
+  return { gated, forwarded, go }
+}
+
+void test('what the group commits on another connection waits while a start position could be written over it', async () => {
+  const { gated, forwarded, go } = await committingElsewhere()
   go()
   await gated.pass(1000)
-  assert.deepEqual([gated.gates.startCommits.count, forwarded], [1, 2])
+  assert.deepEqual([gated.gates.startCommits.count, forwarded.length], [1, 2])
+})
+
+void test('where the start position’s connection is not answered, the commit goes in its place', async () => {
+  const { gated, forwarded, go } = await committingElsewhere()
+  await gated.pass(1100)
+  assert.equal(forwarded.length, 2)
+  assert.equal(gated.gates.startCommits.isUnderWay, false)
+  go()
+  await gated.pass(100)
+  assert.deepEqual([gated.gates.startCommits.count, gated.committers.length], [0, 0])
+})
+
+void test('nor does it wait for ever for a start position that is not acknowledged', async () => {
+  const { gated, forwarded, go } = await committingElsewhere()
+  gated.holdCommits = new Promise(() => undefined)
+  go()
+  await gated.pass(3000)
+  assert.deepEqual([gated.committers.length, forwarded.length], [1, 1])
+  await gated.pass(4000)
+  assert.deepEqual([forwarded.length, gated.gates.startCommits.isUnderWay], [2, false])
 })
 
 void test('members of topics without a rule are not watched', async () => {

@@ -138,7 +138,7 @@ async function beaten({ softwareName, isIdle = false, count = 3, at }: Beaten) {
     if (frame !== undefined) codes.push((openResponse(apiKeys.Heartbeat, 3, frame) as { errorCode: number }).errorCode)
   }
   await rig.run(() => false, 2000)
-  return { codes, isClosed: rig.connection.closed === 'drained', pushes: made.pushes }
+  return { codes, isClosed: rig.connection.closed === 'drained', pushes: made.pushes, made, rig }
 }
 
 const share = (id: string, partitions: number[]) => ({
@@ -177,4 +177,21 @@ test('an idle franz-go leader joins again, and its assignment is given what it d
   ])
   assert.equal(pushes.watches(), false)
   assert.equal(pushes.plan('g', 'cooperative-sticky', shares), shares)
+})
+
+test('what is not completed soon, by a known assignor, and while the topic is as it was, is left as it is', async () => {
+  const idle = { softwareName: 'kgo', isIdle: true, at: [10] }
+  const shares = [share('a', [0, 1]), share('b', [2])]
+  const own = await beaten(idle)
+  assert.equal(own.pushes.plan('g', 'pairs-of-topics', shares), shares)
+
+  const changing = await beaten(idle)
+  changing.made.set({ proposal: {} as Proposal })
+  assert.equal(changing.pushes.plan('g', 'cooperative-sticky', shares), shares)
+
+  const late = await beaten(idle)
+  assert.ok(late.pushes.watches())
+  await late.rig.run(() => false, 60_000)
+  assert.equal(late.pushes.watches(), false, 'forgotten although its leader never came')
+  assert.equal(late.pushes.plan('g', 'cooperative-sticky', shares), shares)
 })
