@@ -54,6 +54,8 @@ export class Guards implements ProducePolicy {
   private readonly byTopic = new Map<string, TopicGuard>()
   private readonly walk = new TopicWalk()
   private waiting: Waiting[] = []
+  /** Batches went that may be of a topic with a rule, of which nobody took note. */
+  private hasPassedUnmet = false
   private proxy: string
   private couldAct = false
   private timer: Timer | undefined
@@ -247,10 +249,12 @@ export class Guards implements ProducePolicy {
     for (const item of this.waiting.splice(0)) {
       const { batch, sinceMs, decide } = item
       if (item.isLost) continue
-      const isOverdue = this.context.runtime.now() - sinceMs >= UNMET_MS
-      if (this.guardOf(batch) === undefined && this.isUnmet(batch) && !isOverdue) {
-        this.waiting.push(item)
-        continue
+      if (this.guardOf(batch) === undefined && this.isUnmet(batch)) {
+        if (this.context.runtime.now() - sinceMs < UNMET_MS) {
+          this.waiting.push(item)
+          continue
+        }
+        this.hasPassedUnmet = true
       }
       // Not `admitOne` when nobody found it: that would let it wait once more, and so for ever.
       item.admitted = this.guardOf(batch) === undefined ? undefined : this.admitOne(batch, noPushes, decide)
@@ -351,7 +355,7 @@ export class Guards implements ProducePolicy {
    * @returns undefined where some batch is not accounted for
    */
   departure(sinceMs: number): Departure | undefined {
-    if (this.waiting.length > 0) return undefined
+    if (this.waiting.length > 0 || this.hasPassedUnmet) return undefined
     const written = [...this.byTopic.values()].filter((guard) => !guard.isUnwritten)
     const records = written.flatMap((guard) => guard.departure(sinceMs) ?? [])
     return { wroteTo: written.map(({ topic }) => topic.topicId), records }
