@@ -35,7 +35,8 @@ export class DescribedTopics implements Handler {
   onResponse(exchange: Exchange): Verdict {
     const body = this.read(exchange)
     if (body === undefined) return undefined
-    const topics = body.topics.map((topic) => this.shown(exchange, topic))
+    const cut = body.nextCursor?.topicName
+    const topics = body.topics.map((topic) => this.shown(exchange, topic, topic.name === cut))
     if (topics.every((topic, index) => topic === body.topics[index])) return undefined
     exchange.response = frameOf(responseFrame(exchange.correlationId, api, { ...body, topics }, exchange.apiVersion))
     return undefined
@@ -53,16 +54,18 @@ export class DescribedTopics implements Handler {
     }
   }
 
-  /** Nothing waits here: an admin client that asks while a change is being prepared asks again. */
-  private shown({ connection }: Exchange, topic: DescribeTopicPartitionsResponseTopic) {
+  /**
+   * Nothing waits here: an admin client that asks while a change is being prepared asks again.
+   * @param isCut the page ends within the topic, so that its partitions do not tell how many there are
+   */
+  private shown({ connection }: Exchange, topic: DescribeTopicPartitionsResponseTopic, isCut: boolean) {
     const { name, topicId, errorCode, partitions } = topic
     if (name === null || errorCode !== errorCodes.NONE || partitions.length === 0) return topic
-    const count = Math.max(...partitions.map(({ partitionIndex }) => partitionIndex + 1))
+    const count = isCut ? 0 : Math.max(...partitions.map(({ partitionIndex }) => partitionIndex + 1))
     const decision = this.policy.topic(connection, { name, topicId, count, isNamed: false })?.decide(true)
-    if (decision === undefined) return topic
+    if (decision === undefined || decision === 0) return topic
     if (typeof decision !== 'number') return { ...topic, errorCode: errorCodes.LEADER_NOT_AVAILABLE, partitions: [] }
-    return decision >= count
-      ? topic
-      : { ...topic, partitions: partitions.filter((one) => one.partitionIndex < decision) }
+    const shown = partitions.filter((one) => one.partitionIndex < decision)
+    return shown.length === partitions.length ? topic : { ...topic, partitions: shown }
   }
 }

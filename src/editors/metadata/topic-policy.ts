@@ -6,6 +6,7 @@ export interface ListedTopic {
   readonly name: string
   /** The zero id before Metadata v10. */
   readonly topicId: string
+  /** 0: the answer does not tell. */
   readonly count: number
   /** The client asked for it, and not for all topics there are. */
   readonly isNamed: boolean

@@ -16,10 +16,12 @@ const topicOf = (name: string, partitions: readonly number[], errorCode = 0) => 
   partitions: partitions.map((partitionIndex) => ({ errorCode: 0, partitionIndex, leaderId: 1, leaderEpoch: 2 })),
 })
 
-/** What a client is given of these pages, where the policy says so of topic `t`. */
-async function pages(decision: Showing | undefined, drafts: readonly object[]) {
-  const topic = (_connection: unknown, { name }: ListedTopic) =>
-    name !== 't' || decision === undefined ? undefined : { decide: () => decision, shown: () => assert.fail() }
+/** What a client is given of these pages, where the policy says so of topic `t`. @param told counts that it was told */
+async function pages(decision: Showing | undefined, drafts: readonly object[], told: [string, number][] = []) {
+  const topic = (_connection: unknown, { name, count }: ListedTopic) => {
+    told.push([name, count])
+    return name !== 't' || decision === undefined ? undefined : { decide: () => decision, shown: () => assert.fail() }
+  }
   const frames = drafts.map((draft) => codecResponse(key, 0, 0, draft))
   const { rig, client } = await answeringRig([new DescribedTopics({ topic })], frames)
   const given: DescribeTopicPartitionsResponse[] = []
@@ -40,8 +42,9 @@ async function pages(decision: Showing | undefined, drafts: readonly object[]) {
   }))
 }
 
+const cursor = (topicName: string, partitionIndex: number) => ({ topicName, partitionIndex })
+
 test('hidden partitions are in no page, and cursors lead through them to the next topic', async () => {
-  const cursor = (topicName: string, partitionIndex: number) => ({ topicName, partitionIndex })
   const given = await pages(3, [
     { topics: [topicOf('t', [0, 1])], nextCursor: cursor('t', 2) },
     { topics: [topicOf('t', [2, 3])], nextCursor: cursor('t', 4) },
@@ -74,4 +77,20 @@ test('what nothing is hidden of, or has an error, passes; what may not be shown 
   assert.deepEqual(await pages(undefined, [draft]), whole)
   assert.deepEqual(await pages(6, [draft]), whole)
   assert.deepEqual((await pages('unavailable', [draft]))[0]?.shown[0], ['t', 5, []])
+})
+
+test('a page that ends within a topic does not tell how many partitions it has', async () => {
+  const drafts = [
+    { topics: [topicOf('u', [0, 1]), topicOf('t', [0])], nextCursor: cursor('t', 1) },
+    { topics: [topicOf('t', [1, 2])], nextCursor: null },
+  ]
+  const told: [string, number][] = []
+  await pages(6, drafts, told)
+  assert.deepEqual(told, [
+    ['u', 2],
+    ['t', 0],
+    ['t', 3],
+  ])
+  const [first] = await pages(0, drafts)
+  assert.deepEqual(first?.shown[1], ['t', 0, [0]], 'nothing is known of it, and it passes')
 })
