@@ -77,7 +77,7 @@ export const suites: readonly Suite[] = [
   {
     name: 'topics that change their partition count',
     command: nodeTest('integration/layouts'),
-    seconds: 410,
+    seconds: 430,
     kafka: true,
     fullEnv: { TEST_FULL: '1' },
   },

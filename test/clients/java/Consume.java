@@ -15,6 +15,8 @@ import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
@@ -30,6 +32,11 @@ final class Consume implements ConsumerRebalanceListener {
     private final String group;
     private final String commit;
     private final Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+    private static final Map<String, Class<?>> ASSIGNORS = Map.of(
+        "range", RangeAssignor.class,
+        "roundrobin", RoundRobinAssignor.class,
+        "sticky", StickyAssignor.class,
+        "cooperative", CooperativeStickyAssignor.class);
     /** How long commits may fail before a member gives up: longer than a broker needs to come back. */
     private static final long PATIENCE_MS = 60_000;
     /** When the first of the commits failed that have failed since one went well; 0: the last one went well. */
@@ -76,9 +83,8 @@ final class Consume implements ConsumerRebalanceListener {
         } else {
             settings.put("session.timeout.ms", String.valueOf(command.number("sessionMs", 10_000)));
             settings.put("heartbeat.interval.ms", "1000");
-            String assignor = command.text("assignor", "");
-            if (assignor.equals("range")) settings.put("partition.assignment.strategy", RangeAssignor.class.getName());
-            if (assignor.equals("cooperative")) settings.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+            Class<?> assignor = ASSIGNORS.get(command.text("assignor", ""));
+            if (assignor != null) settings.put("partition.assignment.strategy", assignor.getName());
         }
         String instance = command.text("instanceId", null);
         if (instance != null) settings.put("group.instance.id", instance);

@@ -28,6 +28,8 @@ def settings(command, **more):
     }
 
 
+ASSIGNORS = {"range": "range", "roundrobin": "roundrobin", "cooperative": "cooperative-sticky"}
+
 # Why a commit may fail for now: the coordinator is elsewhere, away or loading; or the group rebalances.
 COORDINATOR = {
     KafkaError._WAIT_COORD,
@@ -126,7 +128,7 @@ def consume(command, emit):
     member, commit = Member(command, emit), command.get("commit", "none")
     more = {} if command.get("protocol") == "consumer" else {"session.timeout.ms": command.get("sessionMs", 10_000), "heartbeat.interval.ms": 1000}
     if "assignor" in command and command.get("protocol") != "consumer":
-        more["partition.assignment.strategy"] = {"range": "range", "cooperative": "cooperative-sticky"}[command["assignor"]]
+        more["partition.assignment.strategy"] = ASSIGNORS[command["assignor"]]
     if "instanceId" in command:
         more["group.instance.id"] = command["instanceId"]
     lags = {}

@@ -1,5 +1,5 @@
 /**
- * Makes consumers of a topic that was widened refresh their Metadata, and their group be assigned anew, within seconds
+ * Makes consumers of a topic that was widened, or that shrinks, refresh their Metadata, and their group be assigned anew, within seconds
  * (consumer-push.ts): refuses one partition of one Fetch, or one Heartbeat, or ends a connection between two frames.
  *
  * Invariants: nothing is refused but once per client and change, and only while the change is so young that clients may
@@ -18,7 +18,7 @@ import { codec } from '../../../protocol/codecs.ts'
 import { responseFrame } from '../../../protocol/encode.ts'
 import { errorCodes } from '../../../protocol/error-codes.ts'
 import { type GroupPeek, peekGroup } from '../../../protocol/peek.ts'
-import type { TopicState } from '../../../state/topic-state.ts'
+import { currentLayout, isSettled, type TopicState, widestCount } from '../../../state/topic-state.ts'
 import { type BeatPush, type Learner, learnerOf, pushAtHeartbeat } from '../consumer-push.ts'
 import { isBalanced } from '../marked-balance.ts'
 import { withMissing } from '../missing-partitions.ts'
@@ -39,7 +39,7 @@ const END_MS = 20
 /** A rebalance takes less, as a rule; an assignment that comes later is left as it is. */
 const COMPLETE_MS = 60_000
 
-/** A topic that was widened lately. */
+/** A topic that was widened lately, or shrinks. */
 interface Grown {
   readonly topic: KnownTopic
   readonly epoch: number
@@ -256,7 +256,7 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
     pushed.add(grown.topic.name, `consumer: ${push}`, writers.of(connection).name)
   }
 
-  /** Topics that were widened so lately that clients may not know it. */
+  /** Topics of which clients may know fewer partitions than they are to read. */
   private look(): readonly Grown[] {
     const { runtime } = this.deps.context
     const now = runtime.now()
@@ -274,10 +274,18 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
     return grown
   }
 
-  /** The epoch of the last layout that added partitions, if it is young, and Metadata with the topic goes out now. */
-  private widenedBy({ layouts, proposal }: TopicState): number | undefined {
+  /**
+   * The epoch of the last layout that added partitions, if it is young, and Metadata with the topic goes out now. While a
+   * topic shrinks, that of the shrink: whoever starts is shown fewer until it is seen to be a consumer.
+   */
+  private widenedBy(state: TopicState): number | undefined {
+    const { layouts, proposal } = state
     if (proposal !== undefined) return undefined
-    const youngest = this.deps.context.runtime.wallNow() - defaultTimes.settleMs
+    const now = this.deps.context.runtime.wallNow()
+    const current = currentLayout(state)
+    // Once it is settled, partitions may be hidden from consumers, too.
+    if (current.count < widestCount(state) && !isSettled(current, now, defaultTimes.settleMs)) return current.epoch
+    const youngest = now - defaultTimes.settleMs
     const index = layouts.findLastIndex(({ count }, i) => count > (layouts[i - 1]?.count ?? count))
     const layout = layouts[index]
     return layout === undefined || layout.openedAtMs < youngest ? undefined : layout.epoch

@@ -71,7 +71,7 @@ const share = (member: string, assigned: number[], owned = assigned): MemberShar
 }
 const partsOf = (shares: readonly MemberShare[]) => shares.map((s) => s.assigned.t)
 
-void test('marked partitions are spread evenly, unmarked ones stay where they were', () => {
+void test('marked partitions are spread evenly, and so are the others', () => {
   const before = [share('a', [0, 3, 4, 5], []), share('b', [1], []), share('c', [2], [])]
   const after = balanceMarked(before, 't', [3, 4, 5], 'range')
   assert.deepEqual(partsOf(after), [
@@ -80,6 +80,36 @@ void test('marked partitions are spread evenly, unmarked ones stay where they we
     [2, 5],
   ])
   assert.deepEqual(balanceMarked(after, 't', [3, 4, 5], 'range'), after)
+})
+
+void test('range gives neighbours of each kind, whoever had what, and starts the second kind where the first ended', () => {
+  const marked = [3, 4, 5]
+  const two = [share('b', [3, 4, 5], []), share('a', [0, 1, 2], [])]
+  assert.deepEqual(partsOf(balanceMarked(two, 't', marked, 'range')), [
+    [2, 4, 5],
+    [0, 1, 3],
+  ])
+  const many = [0, 1, 2, 3, 4, 5].map((partition) => share(`m${partition}`, [partition], []))
+  assert.equal(balanceMarked([...many, share('idle', [], [])], 't', marked, 'range')[3], many[3])
+})
+
+void test('what a sticky leader gave to the one that came is of both kinds, and it finds no more to even out', () => {
+  const before = [share('a', [0, 1, 2], [0, 1, 2, 3, 4, 5]), share('b', [3, 4, 5], [])]
+  const after = balanceMarked(before, 't', [3, 4, 5], 'sticky')
+  assert.deepEqual(partsOf(after), [
+    [0, 1, 3],
+    [2, 4, 5],
+  ])
+  assert.equal(balanceMarked(after, 't', [3, 4, 5], 'sticky'), after)
+  // Cooperative: what `a` owns comes to `b` with the next generation.
+  const first = balanceMarked([share('a', [0, 1, 2]), share('b', [])], 't', [2], 'cooperative-sticky')
+  assert.deepEqual(partsOf(first), [[0, 2], []])
+})
+
+void test('other topics count for who is given what does not divide, and stay where they are', () => {
+  const other = { ...share('a', [0, 3], []), assigned: { t: [0, 3], u: [0, 1] } }
+  const [a, b] = balanceMarked([other, share('b', [], [])], 't', [3], 'roundrobin')
+  assert.deepEqual([a?.assigned, b?.assigned], [{ t: [], u: [0, 1] }, { t: [0, 3] }])
 })
 
 void test('whoever has a marked partition keeps it up to an even share', () => {

@@ -90,6 +90,20 @@ test('whoever knows all partitions, is no member, or refreshes as it joins is le
   assert.deepEqual(refusedAt(pushes, late), [undefined, undefined])
 })
 
+test('who starts while a topic shrinks was shown fewer partitions than it is to read, until the shrink is settled', async () => {
+  const { runtime, pushes, shown, set } = setting()
+  const seal = { atMs: runtime.wallNow(), position: 0n, boundaries: [], gaveUp: [], isForced: false }
+  set({ layouts: [layout(0, 6), layout(1, 3)] })
+  await runtime.run(() => false, 3_600_000)
+  const [late, wide, settled] = [connectionOf(member()), connectionOf(member()), connectionOf(member())]
+  shown(wide, 6)
+  assert.deepEqual(refusedAt(pushes, wide), [undefined, undefined])
+  shown(late, 3)
+  assert.deepEqual(refusedAt(pushes, late), [NOT_LEADER, undefined])
+  set({ layouts: [layout(0, 6), { ...layout(1, 3), seal } as unknown as TopicState['layouts'][0]] })
+  assert.deepEqual(refusedAt(pushes, settled), [undefined, undefined])
+})
+
 test('clients that look alike are asked once on each connection that was there before', async () => {
   const { runtime, pushes, grow } = setting()
   grow()
