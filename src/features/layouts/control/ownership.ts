@@ -101,7 +101,7 @@ export class Ownership implements Handler {
       const counts = new Map<string, number>()
       for (const { assignment } of assignments)
         for (const { topic, partitions } of decodeAssignment(assignment).value.assignedPartitions)
-          counts.set(topic, Math.max(counts.get(topic) ?? 0, ...partitions.map((partition) => partition + 1)))
+          counts.set(topic, countFrom(partitions, counts.get(topic)))
       lead.counts = counts
       lead.members = assignments.length
       lead.atMs = receivedAt
@@ -137,6 +137,11 @@ export class Ownership implements Handler {
     }
     return owned
   }
+}
+
+/** The highest partition plus one. Not by `Math.max(...)`: what is read as numbers may be another protocol's megabytes. */
+function countFrom(partitions: readonly number[], least = 0): number {
+  return partitions.reduce((most, partition) => Math.max(most, partition + 1), least)
 }
 
 /** Transactional producers ask for another kind of coordinator. */

@@ -165,6 +165,12 @@ test('leaders and what members own are seen as they join and sync', async () => 
   await ask(apiKeys.SyncGroup, { memberId: 'm', assignments })
   const { counts, members } = ownership.of(who, 'g')?.lead ?? {}
   assert.deepEqual([counts, members], [new Map([['orders', 4]]), 2])
+  // Another protocol's bytes may read as any list of numbers.
+  const partitions = Array.from({ length: 300_000 }, (_, i) => i)
+  const value = { assignedPartitions: [{ topic: 'orders', partitions }], userData: null }
+  const huge = [{ memberId: 'm', assignment: encodeAssignment({ version: 0, value }) }]
+  await ask(apiKeys.SyncGroup, { memberId: 'm', assignments: huge })
+  assert.equal(ownership.of(who, 'g')?.lead?.counts?.get('orders'), 300_000)
 })
 
 test('a producer with stuck batches is shown the full count once, and again only later', () => {
