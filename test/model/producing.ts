@@ -152,6 +152,7 @@ export class Producing {
         id,
         instance: connection.client,
         partition: batch.partition,
+        connection: String(connection.broker),
         mark,
         ...(batch.pid === undefined ? { others: new Set(batch.records.slice(1).map(markOf)) } : {}),
         hashes: batch.records.map((record) => record.hash),

@@ -19,6 +19,8 @@ export type Verdict =
       oldest: number
       target?: number
       isMixed?: boolean
+      /** It waits for what its instance sent before it, which waits too: the same cut does not serve both. */
+      isBehind?: boolean
       withdraw?: Layout[]
     }
 
@@ -67,6 +69,8 @@ function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanatio
   if (crossesCut(open, Math.min(last, oldest), Math.max(explained.need, since)) && explained.need > oldest) {
     counts.push('old and new alike')
   }
+  if (waits && crossesCut(open, olderBefore(turn, batch, since), since))
+    return { type: 'hold', reason: 'cut', age, oldest: since, target: since, isBehind: true }
   if (last >= since) {
     // A batch of a newer layout went before it, and nothing gates it.
     if (crossesCut(open, newest, reached)) counts.push('late after its cut')
@@ -78,6 +82,14 @@ function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanatio
     if (!isGranted) counts.push('to and fro')
   }
   return { type: 'forward', age, oldest, layout: since, counts }
+}
+
+/** The oldest layout of what its instance sent before it and still waits; `since` if nothing does. */
+function olderBefore({ state }: Turn, { id, instance }: Batch, since: number): number {
+  const own = state.held.findIndex(({ batch }) => batch.id === id)
+  const before = own < 0 ? state.held : state.held.slice(0, own)
+  const waiting = before.filter(({ batch }) => batch.instance === instance)
+  return Math.min(since, ...waiting.map(({ age }) => age))
 }
 
 /** Whether one of the changes after layout `from` up to `to` is gated by cuts. */

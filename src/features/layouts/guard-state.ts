@@ -14,6 +14,8 @@ export interface Batch {
   readonly id: string
   readonly instance: string
   readonly partition: number
+  /** The broker's address that it came to: answers on a connection go out in the order of their requests. */
+  readonly connection: string
   /** By which it is recognised when it comes back: producer id, epoch and sequence, or its first record. */
   readonly mark: string
   /** The marks of its further records, where its client may bring a refused batch back inside other ones. */
@@ -39,6 +41,8 @@ export interface Held {
   readonly age: number
   /** The oldest layout that explains it too. */
   readonly oldest: number
+  /** No one layout explains it. */
+  readonly isMixed?: boolean
   /** Its cut is in force: it goes on whatever its keys say. */
   readonly isGranted: boolean
   /** A refusal would make its client write again what has gone: it is let go, and counted, when its time is over. */

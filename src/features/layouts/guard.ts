@@ -119,6 +119,7 @@ function arrive(turn: Turn, batch: Batch): void {
   const verdict = judge(turn, batch, false)
   const others = batch.others === undefined ? {} : { others: batch.others }
   note(turn, batch.instance, { type: 'arrived', mark: batch.mark, ...others, age: verdict.age })
+  clearTheWay(turn, batch, batch.hasRoom ? verdict.age : -Infinity)
   const { sequenced, partition } = batch
   if (sequenced !== undefined && isOutOfTurn(turn.state.sequences, partition, sequenced, turn.atMs)) {
     return refuse(turn, batch, 'sequence', verdict)
@@ -129,19 +130,54 @@ function arrive(turn: Turn, batch: Batch): void {
   restartCut(turn, batch.instance, verdict.age)
   if (verdict.type === 'forward') return forward(turn, batch, verdict)
   begin(turn, batch, verdict)
-  // Held, it would keep its instance's older batches in the queue. A mixed one carries them itself.
-  const isInTheWay = verdict.reason === 'cut' && !batch.hasRoom && verdict.isMixed !== true
+  // A mixed one carries older records itself.
+  const isInTheWay = verdict.reason === 'cut' && verdict.isMixed !== true && keepsOlder(turn, batch, verdict.age)
   if (isInTheWay && batch.mayRefuse) return refuse(turn, batch, verdict.reason, verdict)
   hold(turn, batch, verdict)
+}
+
+/**
+ * Whether older batches of its instance would stay in the client's queue while it is held: because no further request
+ * fits on the connection, or because the client sends the next batch of a partition when it has the answer to the last
+ * (kafka-python if idempotent, the Java client for what it sends again), which may be one in the same request.
+ */
+function keepsOlder({ state }: Turn, { hasRoom, instance, connection }: Batch, age: number): boolean {
+  if (!hasRoom) return true
+  return [...state.flying.values(), ...state.held].some(
+    (other) => other.age < age && other.batch.instance === instance && other.batch.connection === connection,
+  )
+}
+
+/**
+ * Older batches go before what is held on their connection: the answer to one that arrives (of layout `age`) would wait
+ * behind it, and where nothing more fits (-Infinity) one that was refused could not come again. What is held is refused
+ * and comes again behind them, but for a mixed one: it carries older records itself.
+ */
+function clearTheWay(turn: Turn, batch: Batch, age: number): void {
+  const { state } = turn
+  const kept: Held[] = []
+  const refused: Held[] = []
+  for (const item of state.held) {
+    const { batch: other, reason, isMixed, isBound } = item
+    const isBefore = other.instance === batch.instance && other.connection === batch.connection
+    const mayGo = other.mayRefuse && isMixed !== true && isBound !== true
+    const isInTheWay = isBefore && reason === 'cut' && item.age > age && mayGo
+    const isBehind = refused.some((one) => isSameLane(one.batch, other))
+    if (isInTheWay || isBehind) refused.push(item)
+    else kept.push(item)
+  }
+  if (refused.length === 0) return
+  state.held = kept
+  for (const item of refused) refuse(turn, item.batch, item.reason, item)
 }
 
 function isSameLane(a: Batch, b: Batch): boolean {
   return a.instance === b.instance && a.partition === b.partition
 }
 
-function hold(turn: Turn, batch: Batch, verdict: Pick<Held, 'reason' | 'age' | 'oldest'>): void {
-  const { reason, age, oldest } = verdict
-  turn.state.held = [...turn.state.held, { batch, sinceMs: turn.atMs, reason, age, oldest, isGranted: false }]
+function hold(turn: Turn, batch: Batch, verdict: Pick<Held, 'reason' | 'age' | 'oldest' | 'isMixed'>): void {
+  const { reason, age, oldest, isMixed = false } = verdict
+  turn.state.held = [...turn.state.held, { batch, sinceMs: turn.atMs, reason, age, oldest, isMixed, isGranted: false }]
 }
 
 /** Starts what a held batch waits for. */
@@ -275,7 +311,8 @@ function grant(turn: Turn, view: View): void {
       if (item.batch.instance !== instance || item.reason !== 'cut') return item
       const verdict = judge(turn, item.batch, false)
       const isServed = verdict.type === 'hold' && verdict.target !== undefined && verdict.target <= target
-      return isServed ? { ...item, isGranted: true } : item
+      const isBehind = verdict.type === 'hold' && verdict.isBehind === true
+      return isServed && !isBehind ? { ...item, isGranted: true } : item
     })
   }
 }
@@ -313,7 +350,8 @@ function releaseHeld(turn: Turn): void {
       continue
     }
     begin(turn, batch, verdict)
-    kept.push({ ...item, reason: verdict.reason, age: verdict.age, oldest: verdict.oldest })
+    const { reason, age, oldest, isMixed = false } = verdict
+    kept.push({ ...item, reason, age, oldest, isMixed })
   }
   turn.state.held = kept
 }

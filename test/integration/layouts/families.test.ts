@@ -76,14 +76,11 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
   for (const [number, one] of cases().entries()) {
     const { producer, consumer, counts, idempotent, order } = one
     const how = `${idempotent ? 'idempotent ' : ''}${producer} → ${consumer}, order: ${order}`
-    test(`${counts.join(' → ')}: ${how}`, { timeout: 480_000 }, async () => {
+    test(`${counts.join(' → ')}: ${how}`, { timeout: 480_000 }, async (t) => {
       const topic = `${order}.${number}.${producer}.${consumer}`
       const outcome = await play({ ...one, topic }, fleet.way(), start)
-      try {
-        assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
-      } catch (error) {
-        throw new Error(`${(error as Error).message}\n${outcome.described}`, { cause: error })
-      }
+      if (outcome.counted > 0) t.diagnostic(`${how}: ${outcome.counted} batches whose order nobody vouches for`)
+      assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
     })
   }
 

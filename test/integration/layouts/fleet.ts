@@ -55,6 +55,11 @@ export function wayThrough(proxies: readonly Proxy[]): Way {
     bootstraps: proxies.map(({ bootstrap }) => bootstrap),
     create: (topic, partitions) => plain.create(topic, partitions),
     count: (topic) => plain.count(topic),
+    async counted(topic) {
+      const pages = proxies.map(async ({ admin }) => (await fetch(`${admin}/api/topics/${topic}`)).json())
+      const topics = (await Promise.all(pages)) as { counted: Record<string, number> }[]
+      return topics.flatMap(({ counted }) => Object.values(counted)).reduce((sum, count) => sum + count, 0)
+    },
     async describe(topic) {
       const paths = [`topics/${topic}`, `groups/${topic}/gates`]
       const pages = proxies.flatMap(({ admin }) => paths.map((path) => `${admin}/api/${path}`))
@@ -96,6 +101,7 @@ export function directly(bootstrap: string): Way {
     change: async (topic, count) => {
       await once((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }], timeout: 45_000 }))
     },
+    counted: async () => 0,
     describe: async () => '',
     count: async (topic) => {
       const { topics } = await once((admin) => admin.fetchTopicMetadata({ topics: [topic] }))

@@ -30,6 +30,8 @@ export interface Way {
   create(topic: string, partitions: number): Promise<void>
   /** The count that a new client is shown. */
   count(topic: string): Promise<number>
+  /** Batches for whose order no proxy could vouch. */
+  counted(topic: string): Promise<number>
   /** What is known of the topic and the group of its name, for messages of failed runs. */
   describe(topic: string): Promise<string>
 }
@@ -39,7 +41,9 @@ export interface Outcome {
   readonly history: readonly HistoryEvent[]
   /** How long after the change had returned a record of a new partition was first delivered; undefined: none was. */
   readonly firstNewMs: number | undefined
-  /** What the proxies knew of the topic in the end: what they could not vouch for is counted there. */
+  /** Batches for whose order no proxy could vouch. */
+  readonly counted: number
+  /** What the proxies knew of the topic in the end. */
   readonly described: string
 }
 
@@ -161,7 +165,8 @@ export async function play(
       ...members.map((run, index): Part => ({ run, who: { member: `M${index}`, ...common } })),
     ]
     const drained = { event: 'drained', group: topic, topic, at: drainedAt } as const
-    return { consumer, history: historyOf(parts, [drained]), firstNewMs, described: await way.describe(topic) }
+    const [counted, described] = await Promise.all([way.counted(topic), way.describe(topic)])
+    return { consumer, history: historyOf(parts, [drained]), firstNewMs, counted, described }
   } finally {
     await Promise.all(programs.map((one) => one.kill()))
   }
@@ -177,11 +182,17 @@ const ownWays: Partial<Record<FamilyName, readonly string[]>> = {
   kafkajs: ['committed-not-redelivered'],
 }
 
-/** What order and delivery demand of every run with Headgate. */
+/**
+ * What order and delivery demand of every run with Headgate. Order is not lost silently: it may be where a batch was
+ * counted, one with records of two layouts for example.
+ */
 export function assertOrdered(outcome: Outcome, settings: RunSettings = {}): void {
+  const { counted, described } = outcome
   const { violations, events } = judge(outcome, settings)
   assert.ok((events['acknowledged'] ?? 0) >= backlog + progress, JSON.stringify(events))
-  assert.deepEqual(violations, [])
+  const unexplained = counted === 0 ? violations : violations.filter(({ rule }) => rule !== 'key-order')
+  const first = unexplained.slice(0, 3).map((violation) => JSON.stringify(violation))
+  assert.equal(unexplained.length, 0, [`${unexplained.length} violations`, ...first, described].join('\n'))
 }
 
 /** By all rules that hold for the family. */

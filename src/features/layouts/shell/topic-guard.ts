@@ -146,6 +146,7 @@ export class TopicGuard {
       id,
       instance: name,
       partition,
+      connection: labelOf(lane),
       mark,
       ...(others === undefined ? {} : { others }),
       hashes,

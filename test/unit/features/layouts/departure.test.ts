@@ -50,7 +50,16 @@ void test('it vouches for nothing while a connection is open or a batch is held,
   assert.equal(departure(guard({ x: open }), 0, 12_000), undefined)
   const owing: Event = { type: 'refused', mark: 'n', age: 0, oldest: 0, atMs: 9000 }
   assert.equal(departure(guard({ x: [...open, owing, close] }), 0, 12_000), undefined)
-  const batch = { id: '1', instance: 'x', partition: 0, mark: '', hashes: [], hasRoom: true, mayRefuse: true }
+  const batch = {
+    id: '1',
+    instance: 'x',
+    partition: 0,
+    connection: 'c',
+    mark: '',
+    hashes: [],
+    hasRoom: true,
+    mayRefuse: true,
+  }
   const flying = new Map([['1', { batch, age: 0 }]])
   assert.equal(departure({ ...guard({ x: [...open, close] }), flying }, 0, 12_000), undefined)
 })

@@ -59,7 +59,7 @@ export class Bench {
 let made = 0
 export const batch = (partition: number, hashes: number[], more: Partial<Batch> = {}): Batch => {
   const id = `b${made++}`
-  return { id, instance: 'i', partition, mark: id, hashes, hasRoom: true, mayRefuse: false, ...more }
+  return { id, instance: 'i', connection: 'c', partition, mark: id, hashes, hasRoom: true, mayRefuse: false, ...more }
 }
 /** What the effects do; that a cut came into force is only told. */
 export const named = (effects: GuardEffect[]) =>
