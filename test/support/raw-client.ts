@@ -85,8 +85,9 @@ export class RawClient {
   private async reply(frame: Buffer, id: number): Promise<Buffer> {
     const at = this.frames.length
     this.send(frame)
-    await this.until(() => this.frames.length > at)
-    const reply = this.frames[at] as Buffer
+    await this.until(() => this.frames.length > at || this.ended)
+    const reply = this.frames[at]
+    if (reply === undefined) throw new Error('the other side ended the connection before it replied')
     if (reply.readInt32BE(4) !== id) throw new Error(`reply ${reply.readInt32BE(4)} to request ${id}`)
     return reply
   }

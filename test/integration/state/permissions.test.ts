@@ -191,7 +191,7 @@ describe('our own connections without a permission', { skip: !canRunKafka() }, (
   })
 
   test('to alter a topic: the change is refused, and nothing has changed', async () => {
-    const client = await RawClient.connect(bootstrap)
+    let client = await RawClient.connect(bootstrap)
     assert.equal(await produce(client, await idOf(TOPIC), 0), 0)
     await deny(['topic', TOPIC], 'alter')
     const missing =
@@ -201,12 +201,19 @@ describe('our own connections without a permission', { skip: !canRunKafka() }, (
     await allow(['topic', TOPIC])
     // The authorizer learns of it a moment later.
     await until('the topic grows', async () => (await expand(6)).ok)
-    // As every producer does: it is told to ask for Metadata, once, and goes on with the new count.
+    // As every producer does: it is told to ask for Metadata, by a refusal or the end of an idle connection, and goes on.
     const topicId = await idOf(TOPIC)
-    await until('the producer goes on', async () => {
+    const goOn = async (): Promise<boolean> => {
+      if (client.ended) client = await RawClient.connect(bootstrap)
       await client.call(apiKeys.Metadata, 12, { topics: [{ name: TOPIC }] }, 'p')
       return (await produce(client, topicId, 3)) === 0
-    })
+    }
+    await until('the producer goes on', () =>
+      goOn().catch((error: Error) => {
+        if (client.ended) return false
+        throw error
+      }),
+    )
     await until('the change is sealed', () => isSealed())
     client.close()
   })
