@@ -158,9 +158,10 @@ function clearTheWay(turn: Turn, batch: Batch, age: number): void {
   const kept: Held[] = []
   const refused: Held[] = []
   for (const item of state.held) {
-    const { batch: other, reason, isMixed, isBound } = item
+    const { batch: other, reason, isMixed } = item
     const isBefore = other.instance === batch.instance && other.connection === batch.connection
-    const mayGo = other.mayRefuse && isMixed !== true && isBound !== true
+    const isFixed = state.held.some((one) => isSameLane(one.batch, other) && mustGo(one))
+    const mayGo = !isFixed && isMixed !== true
     const isInTheWay = isBefore && reason === 'cut' && item.age > age && mayGo
     const isBehind = refused.some((one) => isSameLane(one.batch, other))
     if (isInTheWay || isBehind) refused.push(item)
@@ -169,6 +170,11 @@ function clearTheWay(turn: Turn, batch: Batch, age: number): void {
   if (refused.length === 0) return
   state.held = kept
   for (const item of refused) refuse(turn, item.batch, item.reason, item)
+}
+
+/** A refusal would reorder its producer's records, or write again what has gone. */
+function mustGo({ batch, isBound }: Held): boolean {
+  return !batch.mayRefuse || isBound === true
 }
 
 function isSameLane(a: Batch, b: Batch): boolean {

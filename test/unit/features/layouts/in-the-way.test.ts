@@ -46,6 +46,9 @@ void test('what is held at another broker, or may not be refused, stays', () => 
   const bench = grown()
   bench.do({ type: 'batch', batch: fresh(0, { connection: 'other' }) }, 1000)
   bench.do({ type: 'batch', batch: batch(3, [8]) }, 1000)
+  const bound = fresh(0)
+  bench.do({ type: 'batch', batch: bound }, 1000)
+  bench.do({ type: 'bound', id: bound.id })
   assert.deepEqual(idsOf(bench.do({ type: 'batch', batch: old(5) }, 1020), 'refuse'), [])
 })
 
