@@ -46,7 +46,10 @@ export interface Origin {
 export interface PartitionFacts {
   topic: string
   number: number
-  /** Ascending offsets of records that were acknowledged or delivered, were not aborted and stayed in the log. */
+  /**
+   * Ascending offsets of records that were acknowledged or delivered, were not aborted and stayed in the log; where
+   * nobody knows how its transaction ended, of those that were delivered.
+   */
   known: number[]
   trimmedBelow: number
   truncatedFrom: number
@@ -81,6 +84,7 @@ export class Index {
   #keyCount = 0
   readonly #transactions = new Names()
   readonly #outcomes = new Map<number, TransactionEvent>()
+  readonly #delivered = new Set<number>()
   readonly #partitionIds = new Map<string, number[]>()
   readonly #originIds: Map<number, number>[] = []
   readonly #lowest = new Map<number, Map<number, number>>()
@@ -90,7 +94,9 @@ export class Index {
     for (const partition of this.partitions) {
       for (const [offset, origin] of partition.origins) {
         const lost = offset < partition.trimmedBelow || offset >= partition.truncatedFrom
-        if (!lost && this.outcome(origin) !== 'aborted') partition.known.push(offset)
+        const outcome = this.outcome(origin)
+        const isSeen = outcome === 'unknown' ? this.#delivered.has(origin) : outcome !== 'aborted'
+        if (!lost && isSeen) partition.known.push(offset)
       }
       partition.known.sort((a, b) => a - b)
     }
@@ -175,6 +181,7 @@ export class Index {
         break
       case 'delivered':
         this.#lower(group, partition, event)
+        this.#delivered.add(origin)
         break
       case 'trimmed':
         if (facts !== undefined) facts.trimmedBelow = Math.max(facts.trimmedBelow, event.offset)

@@ -284,6 +284,17 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
     {},
   ],
 
+  [
+    'grown: nobody knows whether the transaction before the boundary was committed, and nothing of it is given',
+    grown()
+      .sent('d4', { in: 'x' })
+      .acknowledged('d4', 0, 2)
+      .took('m', 'a1', 'b2')
+      .layout(1, 2, { 0: 3 })
+      .took('n', 'c3'),
+    {},
+  ],
+
   // identity
   ['identity: another record at the place', clean().tookAt('n', 'x8', 0, 0), { identity: 1 }],
   ['identity: another key', story().wrote('a1', 0, 0).tookAt('m', 'b1', 0, 0), { identity: 1 }],
