@@ -141,10 +141,10 @@ function arrive(turn: Turn, batch: Batch): void {
  * fits on the connection, or because the client sends the next batch of a partition when it has the answer to the last
  * (kafka-python if idempotent, the Java client for what it sends again), which may be one in the same request.
  */
-function keepsOlder({ state }: Turn, { hasRoom, instance, connection }: Batch, age: number): boolean {
-  if (!hasRoom) return true
+function keepsOlder({ state }: Turn, batch: Batch, age: number): boolean {
+  if (!batch.hasRoom) return true
   return [...state.flying.values(), ...state.held].some(
-    (other) => other.age < age && other.batch.instance === instance && other.batch.connection === connection,
+    (other) => other.age < age && isSameConnection(other.batch, batch),
   )
 }
 
@@ -158,11 +158,9 @@ function clearTheWay(turn: Turn, batch: Batch, age: number): void {
   const kept: Held[] = []
   const refused: Held[] = []
   for (const item of state.held) {
-    const { batch: other, reason, isMixed } = item
-    const isBefore = other.instance === batch.instance && other.connection === batch.connection
-    const isFixed = state.held.some((one) => isSameLane(one.batch, other) && mustGo(one))
-    const mayGo = !isFixed && isMixed !== true
-    const isInTheWay = isBefore && reason === 'cut' && item.age > age && mayGo
+    const { batch: other } = item
+    const isBefore = item.reason === 'cut' && item.age > age && isSameConnection(other, batch)
+    const isInTheWay = isBefore && item.isMixed !== true && !isFixed(state, other)
     const isBehind = refused.some((one) => isSameLane(one.batch, other))
     if (isInTheWay || isBehind) refused.push(item)
     else kept.push(item)
@@ -172,9 +170,13 @@ function clearTheWay(turn: Turn, batch: Batch, age: number): void {
   for (const item of refused) refuse(turn, item.batch, item.reason, item)
 }
 
-/** A refusal would reorder its producer's records, or write again what has gone. */
-function mustGo({ batch, isBound }: Held): boolean {
-  return !batch.mayRefuse || isBound === true
+/** Refusing something in its lane would reorder its producer's records, or write again what has gone. */
+function isFixed({ held }: GuardState, batch: Batch): boolean {
+  return held.some((one) => isSameLane(one.batch, batch) && (!one.batch.mayRefuse || one.isBound === true))
+}
+
+function isSameConnection(a: Batch, b: Batch): boolean {
+  return a.instance === b.instance && a.connection === b.connection
 }
 
 function isSameLane(a: Batch, b: Batch): boolean {

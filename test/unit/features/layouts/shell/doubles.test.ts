@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { keysIn, LayoutsRig, teach } from '../../../../support/layouts-rig.ts'
 
-test('doubles: one producer is shown the new layout, the other one of its name writes by the old: counted', async () => {
+/** A topic went from 3 to 6: of two producers that wrote by 3, the first was shown 6. */
+async function grown(one: string, other: string) {
   const rig = await LayoutsRig.start()
-  const [first, second] = [await rig.client(0, 'same'), await rig.client(0, 'same')]
+  const [first, second] = [await rig.client(0, one), await rig.client(0, other)]
   for (const client of [first, second]) {
     await client.count()
     await teach(rig, client, 3)
@@ -14,6 +15,11 @@ test('doubles: one producer is shown the new layout, the other one of its name w
   await rig.until(() => rig.topic()?.layouts.length === 2, 'the new layout is open')
   await rig.settled(outcome)
   assert.equal(await first.count(), 6)
+  return { rig, second }
+}
+
+test('doubles: one producer is shown the new layout, the other one of its name writes by the old: counted', async () => {
+  const { rig, second } = await grown('same', 'same')
   await rig.until(() => rig.topic()?.layouts[1]?.seal !== undefined, 'the change is sealed')
   const [moved = ''] = keysIn([
     [3, 1],
@@ -28,16 +34,7 @@ test('doubles: one producer is shown the new layout, the other one of its name w
 })
 
 test('doubles: with client ids of their own the change waits for both', async () => {
-  const rig = await LayoutsRig.start()
-  const [first, second] = [await rig.client(0, 'one'), await rig.client(0, 'two')]
-  for (const client of [first, second]) {
-    await client.count()
-    await teach(rig, client, 3)
-  }
-  const outcome = rig.expand(6)
-  await rig.until(() => rig.topic()?.layouts.length === 2, 'the new layout is open')
-  await rig.settled(outcome)
-  assert.equal(await first.count(), 6)
+  const { rig } = await grown('one', 'two')
   await rig.pause(20_000)
   assert.equal(rig.topic()?.layouts[1]?.seal, undefined)
   await rig.stop()
