@@ -2,6 +2,7 @@
  * Values of a cell, as fast-check arbitraries built from its definition: complete objects as decoding returns them, with
  * a field that the version lacks at its default. `wild` values reach for the limits of each type.
  */
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import type { Field, Primitive, Range, Struct } from '../../scripts/codegen/model.ts'
 import { isStruct } from '../../scripts/codegen/model.ts'
@@ -139,11 +140,13 @@ function fieldValues(field: Field, cell: Cell, size: Size, depth: number): fc.Ar
   return isIn(field.nullable, cell.version) ? fc.option(value, { nil: null, freq: 4 }) : value
 }
 
-/** A tagged struct is written only when it is not at its defaults, so one that is counts as absent. */
+/** Java writes a tagged struct only when it is not at its defaults, so one that is counts as absent there. */
 function taggedStruct(struct: Struct, value: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const present = value.filter((one) => {
     const fields = one as Record<string, unknown>
-    return fields['unknownTags'] !== undefined || struct.fields.some((f) => fields[f.name] !== defaultOf(f))
+    return (
+      fields['unknownTags'] !== undefined || struct.fields.some((f) => !isDeepStrictEqual(fields[f.name], defaultOf(f)))
+    )
   })
   return fc.option(present, { nil: null, freq: 2 })
 }
