@@ -176,6 +176,8 @@ export class Member {
     const buffer = owned.buffer.filter((entry) => entry.offset < end)
     const [position, processed] = [Math.min(owned.position, end), Math.min(owned.processed, end)]
     this.#owned.set(partition, { position, processed, buffer, isFetching: false })
+    // The batch that it works on has no end any more at which it would commit.
+    if (this.#group.plan.commits === 'batch' && buffer.length === 0) this.#commit(partition)
   }
 
   #connect(): Connection | undefined {
