@@ -5,6 +5,7 @@
 import { ClusterError } from '../../cluster/cluster-error.ts'
 import type { ClusterClient } from '../../cluster/cluster-client.ts'
 import { errorCodes } from '../../protocol/error-codes.ts'
+import { codecs } from '../../records/batch.ts'
 import { buildBatch } from '../../records/build.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
@@ -25,6 +26,8 @@ interface Waiting {
 
 const batchBytesMax = 512 * 1024
 const batchBytesMin = 16 * 1024
+/** From here on a batch is compressed: votes and snapshots name every client, a broker takes 1 MiB (max.message.bytes). */
+const compressFromBytes = 16 * 1024
 const queueMax = 20_000
 
 export class Appender {
@@ -66,7 +69,8 @@ export class Appender {
     while (this.#waiting.length > 0) {
       const batch = this.#take()
       try {
-        const records = buildBatch({ records: batch, baseTimestamp: batch[0]?.timestamp ?? 0 })
+        const codec = sizeOf(batch) < compressFromBytes ? codecs.none : codecs.gzip
+        const records = buildBatch({ records: batch, baseTimestamp: batch[0]?.timestamp ?? 0, codec })
         await cluster.produce(topic, 0, records, { lane: 'state-append', timeoutMs })
         this.appendedTotal += batch.length
         onProblem(undefined)
@@ -90,11 +94,16 @@ export class Appender {
   #take(): Waiting[] {
     let bytes = 0
     let count = 0
-    for (const { key, value } of this.#waiting) {
-      bytes += key.length + (value?.length ?? 0) + 32
+    for (const item of this.#waiting) {
+      bytes += sizeOf([item])
       if (count > 0 && bytes > this.#batchBytes) break
       count++
     }
     return this.#waiting.splice(0, count)
   }
+}
+
+/** About; not compressed. */
+function sizeOf(records: readonly Waiting[]): number {
+  return records.reduce((sum, { key, value }) => sum + key.length + (value?.length ?? 0) + 32, 0)
 }
