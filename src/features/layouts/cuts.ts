@@ -46,8 +46,11 @@ export function awaitCut(turn: Turn, view: View, instance: string, target: numbe
  */
 export function restartCut(turn: Turn, instance: string, age: number): void {
   const { target, sinceMs = 0 } = turn.state.cutting.get(instance) ?? {}
-  if (target === undefined || age >= target || turn.atMs - sinceMs >= turn.state.times.cutBoundMs) return
+  if (target === undefined || age >= target) return
+  const isOverdue = turn.atMs - sinceMs >= turn.state.times.cutBoundMs
   turn.state.rounds = turn.state.rounds.map((round) => {
+    if (round.targets[instance] === undefined) return round
+    if (isOverdue) return { ...round, unquiet: [...new Set([...round.unquiet, instance])] }
     const { [instance]: _, ...targets } = round.targets
     return { ...round, targets }
   })
@@ -65,6 +68,8 @@ interface Released {
   readonly target: number
   /** Since when it waited. */
   readonly sinceMs: number
+  /** Older batches of it may lie above the cut. */
+  readonly isForced: boolean
 }
 
 /** Looks at all rounds and all waiting instances: records, releases, begins. Returns what may go now. */
@@ -75,7 +80,7 @@ export function advanceCuts(turn: Turn, view: View): Released[] {
     const cut = view.topic.cuts.find((other) => other.id === round.id)
     if (cut !== undefined && isInForce(cut, view.fleet)) {
       for (const [instance, target] of Object.entries(round.targets))
-        released.push({ instance, target, sinceMs: cuttingOf(turn, view, instance).sinceMs })
+        released.push(release(turn, view, round, instance, target))
     } else if (Object.keys(round.targets).length > 0) {
       open.push(round)
       if (cut === undefined && round.ends !== undefined) recordCut(turn, view, round, round.ends)
@@ -85,6 +90,12 @@ export function advanceCuts(turn: Turn, view: View): Released[] {
   for (const { instance, target } of released) finishCut(turn, view, instance, target)
   beginRound(turn, view)
   return released
+}
+
+function release(turn: Turn, view: View, { unquiet }: Round, instance: string, target: number): Released {
+  const cutting = cuttingOf(turn, view, instance)
+  const isForced = unquiet.includes(instance) || !isQuiet(turn, instance, cutting, target)
+  return { instance, target, sinceMs: cutting.sinceMs, isForced }
 }
 
 /** The ends of a round have been read; they are raised to what was seen acknowledged (the high watermark may lag). */
@@ -139,10 +150,14 @@ function beginRound(turn: Turn, view: View): void {
   }
   if (turn.atMs - turn.state.lastRoundMs < apartMs(view.topic)) return
   const targets: Record<string, number> = {}
+  const unquiet: string[] = []
   for (const [instance, cutting] of turn.state.cutting) {
-    const isServed = turn.state.rounds.some((round) => round.targets[instance] !== undefined)
-    if (cutting.target === undefined || isServed || !maySwitch(turn, instance, cutting, cutting.target)) continue
-    targets[instance] = cutting.target
+    const { target } = cutting
+    if (target === undefined || turn.state.rounds.some((round) => round.targets[instance] !== undefined)) continue
+    const isCalm = isQuiet(turn, instance, cutting, target)
+    if (!isCalm && turn.atMs - cutting.sinceMs < times.cutBoundMs) continue
+    targets[instance] = target
+    if (!isCalm) unquiet.push(instance)
   }
   if (Object.keys(targets).length === 0) return
   const id = `${proxy}:${turn.state.roundsMade}`
@@ -150,18 +165,13 @@ function beginRound(turn: Turn, view: View): void {
   turn.state.lastRoundMs = turn.atMs
   const layouts = openEpochs(view.topic, turn.atMs, times.settleMs)
   const leftOut = waitingForSeal(view.topic)
-  turn.state.rounds = [...turn.state.rounds, { id, targets, layouts, leftOut, askedMs: turn.atMs }]
+  turn.state.rounds = [...turn.state.rounds, { id, targets, layouts, leftOut, unquiet, askedMs: turn.atMs }]
   const widest = Math.max(...view.topic.layouts.map((layout) => layout.count))
   turn.effects.push({ type: 'read-ends', round: id, partitions: Array.from({ length: widest }, (_, p) => p) })
 }
 
-/** Quiet, or waited so long that the cut is taken anyway. */
-function maySwitch(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
-  return isQuiet(turn, instance, cutting, target) || turn.atMs - cutting.sinceMs >= turn.state.times.cutBoundMs
-}
-
 /** Whether nothing older than `target` is known to be on its way from the instance, and was not for a while. */
-export function isQuiet(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
+function isQuiet(turn: Turn, instance: string, cutting: Cutting, target: number): boolean {
   const { times, held } = turn.state
   const ledger = ledgerOf(turn, instance)
   const patience = { ...times, comeBackMs: Math.min(times.comeBackMs, times.cutComeBackMs) }

@@ -69,6 +69,8 @@ export interface Round {
   readonly layouts: readonly number[]
   /** Partitions that wait for a seal, decided before the first end is read. */
   readonly leftOut: readonly number[]
+  /** Instances that were not quiet: their cut is taken all the same, and counted. */
+  readonly unquiet: readonly string[]
   readonly askedMs: number
   readonly ends?: Readonly<Record<number, number>>
 }

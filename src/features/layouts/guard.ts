@@ -7,7 +7,7 @@
  * the log does not show yet; while a vote of this proxy may stand, no late batch is forwarded.
  */
 import { judge, type Verdict } from './admission.ts'
-import { advanceCuts, awaitCut, cuttingOf, isQuiet, restartCut, setCutting, setEnds } from './cuts.ts'
+import { advanceCuts, awaitCut, cuttingOf, restartCut, setCutting, setEnds } from './cuts.ts'
 import { type Batch, type GuardEffect, type GuardState, type Held, note, type Turn } from './guard-state.ts'
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
 import { awaitsSeal, latesOf, noLates, remember } from './late-answers.ts'
@@ -311,9 +311,8 @@ function takePart(turn: Turn, view: View): void {
 }
 
 function grant(turn: Turn, view: View): void {
-  for (const { instance, target, sinceMs } of advanceCuts(turn, view)) {
+  for (const { instance, target, sinceMs, isForced } of advanceCuts(turn, view)) {
     turn.effects.push({ type: 'cut', instance, waitedMs: turn.atMs - sinceMs })
-    const isForced = !isQuiet(turn, instance, cuttingOf(turn, view, instance), target)
     if (isForced) turn.effects.push({ type: 'count', reason: 'cut without quiet', instance })
     turn.state.held = turn.state.held.map((item) => {
       if (item.batch.instance !== instance || item.reason !== 'cut') return item

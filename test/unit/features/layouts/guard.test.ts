@@ -173,6 +173,28 @@ void test('a batch that never comes back does not make a cut without quiet', () 
   assert.deepEqual(named(bench.view()), ['forward'], 'and not counted')
 })
 
+void test('a cut that was taken without quiet is counted, if its producer is quiet again by then, too', () => {
+  const { cutBoundMs, cutQuietMs } = times
+  for (const hasOlder of ['before its ends are read', 'after that']) {
+    const bench = new Bench().open(5, 'cuts')
+    bench.loop(bench.view())
+    const slow = batch(1, [4])
+    const isAfter = hasOlder === 'after that'
+    const sendSlow = () => bench.loop(bench.do({ type: 'batch', batch: slow }, isAfter ? cutBoundMs : 0))
+    if (!isAfter) sendSlow()
+    bench.do({ type: 'batch', batch: batch(4, [4]) }, 0)
+    const [read] = bench.do({ type: 'tick' }, cutBoundMs).filter((effect) => effect.type === 'read-ends')
+    assert.ok(read !== undefined)
+    if (isAfter) sendSlow()
+    bench.loop(bench.do({ type: 'ends', round: read.round, ends: { 0: 0, 1: 0, 2: 0, 3: 0, 4: 0 } }))
+    const cut = bench.topic?.cuts[0]?.id ?? assert.fail('no cut')
+    bench.do({ type: 'answered', id: slow.id, end: 1, lapsed: false }, cutBoundMs + 1)
+    bench.do({ type: 'tick' }, cutBoundMs + 1 + cutQuietMs)
+    bench.write({ kind: 'cut-read', proxy: 'a', cut }).write({ kind: 'cut-read', proxy: 'b', cut })
+    assert.deepEqual(named(bench.view()), ['cut without quiet', 'forward'], hasOlder)
+  }
+})
+
 void test('a batch acknowledged after the lease lapsed is counted', () => {
   const bench = new Bench()
   bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
