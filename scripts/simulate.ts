@@ -143,8 +143,11 @@ async function runSeeds(
 async function failsAnyway(plan: Plan): Promise<boolean> {
   if (undo === undefined || values.break === undefined) return false
   undo()
+  const broken = sabotageNamed(values.break)
+  const end = broken.compare?.()
   const { failures } = await runPlan(plan)
-  undo = sabotageNamed(values.break).commit()
+  end?.()
+  undo = broken.commit()
   return Object.keys(failures).length > 0
 }
 

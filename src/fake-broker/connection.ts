@@ -146,7 +146,8 @@ export class BrokerConnection implements SocketHandler {
     const clientId = header.clientId ?? ''
     const connectionId = this.id
     const nodeId = this.#node.id
-    const intercepted = { nodeId, connectionId, apiKey, apiVersion, correlationId, clientId, request }
+    const clientHost = `/${this.#socket.remoteAddress}`
+    const intercepted = { nodeId, connectionId, apiKey, apiVersion, correlationId, clientId, clientHost, request }
     const fault = this.#cluster.controls.ask(intercepted)
     if (fault !== undefined && 'close' in fault) return this.close()
     const pending = { header, api, fault }
@@ -160,7 +161,7 @@ export class BrokerConnection implements SocketHandler {
       node: this.#node,
       connectionId,
       clientId,
-      clientHost: `/${this.#socket.remoteAddress}`,
+      clientHost,
       version: apiVersion,
       request,
       nowMs: this.#cluster.runtime.now(),

@@ -10,6 +10,8 @@ export interface Intercepted {
   readonly apiVersion: number
   readonly correlationId: number
   readonly clientId: string
+  /** As a broker shows it: `/10.0.0.1`. */
+  readonly clientHost: string
   /** As the API's codec decodes it. */
   readonly request: unknown
 }

@@ -100,6 +100,8 @@ function apply(world: World, fault: Fault): boolean {
       later(fault.forMs, () => network.heal(proxy.name, node, true))
       return true
     }
+    case 'own-requests-lost':
+      return loseOwnRequests(world, fault.proxy, (end) => later(fault.forMs, end))
     case 'producer-cut-off':
       return cutOff(world, fault.producer, fault.forMs, later)
     case 'compact-state': {
@@ -126,6 +128,16 @@ function onLink(world: World, number: number, happen: (a: string, b: string) => 
   const [a, b] = links[number % links.length] ?? []
   if (a === undefined || b === undefined) return false
   happen(a, b)
+  return true
+}
+
+function loseOwnRequests(world: World, index: number, later: (end: () => void) => void): boolean {
+  const proxy = world.proxies[index]
+  if (proxy === undefined) return false
+  const end = world.broker.cluster.controls.add(-1, ({ clientId, clientHost }) => {
+    return clientId === 'headgate' && clientHost === `/${proxy.address}` ? { swallow: true, unserved: true } : undefined
+  })
+  later(end)
   return true
 }
 

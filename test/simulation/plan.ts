@@ -2,6 +2,7 @@
  * What one simulated run consists of, as plain data drawn from a seed: so that it can be printed, replayed, edited and
  * made smaller. Times are virtual milliseconds from the start.
  */
+import { aimed } from './aims.ts'
 import { type ConsumerFamily, consumerFamilies, producerFamilies } from './clients/families.ts'
 import { Random } from './kernel/random.ts'
 
@@ -22,6 +23,8 @@ export interface ProducerPlan {
   /** Records handed over at once: they share batches. */
   burst: number
   gapMs: number
+  /** Hands nothing over from the first to the second of these times. */
+  quietMs?: [number, number]
 }
 
 export interface ConsumerPlan {
@@ -57,6 +60,8 @@ export type Fault = { atMs: number } & (
   | { kind: 'compact-state' }
   /** A proxy cannot reach whoever leads the state log, and goes on with the other brokers. */
   | { kind: 'state-cut-off'; proxy: number; forMs: number }
+  /** What a proxy asks on its own behalf gets lost, so that it is expelled; what its clients ask does not. */
+  | { kind: 'own-requests-lost'; proxy: number; forMs: number }
   /** Its last requests get lost, then it has no connection: it left without being clean, and comes back. */
   | { kind: 'producer-cut-off'; producer: number; forMs: number }
 )
@@ -100,6 +105,8 @@ const BUCKETS = 65_536
 /** Faults come between these times; the load lasts about as long. */
 const FIRST_FAULT_MS = 1_000
 const LAST_FAULT_MS = 12_000
+/** How many plans of changes are aimed at one danger. */
+const AIMED_CHANCE = 0.3
 
 const produce = 0
 const fetch = 1
@@ -228,7 +235,9 @@ function drawLayouts(seed: number): Plan {
     if (layoutFaults.includes(fault.kind)) plan.faults.push(fault)
   }
   plan.faults.sort((a, b) => a.atMs - b.atMs)
-  return plan
+  // Drawn apart, so that all other seeds keep their meaning.
+  const aim = Random.forked(seed, 'aim')
+  return aim.chance(AIMED_CHANCE) ? aimed(plan, aim) : plan
 }
 
 /** What only changes of layout can suffer from. */

@@ -17,15 +17,17 @@ import type { TopicState } from '../../src/state/topic-state.ts'
 import type { View } from '../../src/state/view.ts'
 import { type Method, patch } from './patch.ts'
 
-interface LayoutSabotage {
+interface LayoutBug {
   name: string
   about: string
   commit(): () => void
+  /** Disorder of these reasons fails although it is counted: with the rule in force there is none. */
+  uncounted?: readonly CountReason[]
 }
 
 type Inside<T> = T & Record<string, never>
 
-export const layoutSabotages: readonly LayoutSabotage[] = [
+const layoutBugs: readonly LayoutBug[] = [
   {
     name: 'layout-gates-open',
     about: 'consumers are given what a gate should hold',
@@ -53,7 +55,8 @@ export const layoutSabotages: readonly LayoutSabotage[] = [
   {
     name: 'no-seal',
     about: 'a change is sealed at once, whoever is still to come',
-    commit: () => both(withTimes({ sealAfterMs: 0 }), silently('late after the seal', 'late above the boundary')),
+    commit: () => withTimes({ sealAfterMs: 0 }),
+    uncounted: ['late after the seal', 'late above the boundary'],
   },
   {
     name: 'unchained',
@@ -89,7 +92,8 @@ export const layoutSabotages: readonly LayoutSabotage[] = [
   {
     name: 'cut-without-waiting',
     about: 'a cut is recorded at the first new batch',
-    commit: () => both(withTimes({ cutBoundMs: 0 }), silently('cut without quiet')),
+    commit: () => withTimes({ cutBoundMs: 0 }),
+    uncounted: ['cut without quiet', 'late after its cut'],
   },
   {
     name: 'cut-in-force-early',
@@ -124,6 +128,17 @@ export const layoutSabotages: readonly LayoutSabotage[] = [
     commit: () => writtenAs((record) => (record.kind === 'proposal' ? { ...record, gates: 'seal' } : record)),
   },
 ]
+
+export const layoutSabotages = layoutBugs.map((bug) => {
+  const judge = (): (() => void) => silently(bug.uncounted ?? [])
+  return {
+    name: bug.name,
+    about: bug.about,
+    scenario: 'layouts' as const,
+    commit: () => both(bug.commit(), judge()),
+    compare: judge,
+  }
+})
 
 type Positions = Inside<Record<never, never>> & { policy: unknown }
 
@@ -172,7 +187,7 @@ function withTimes(change: Partial<LayoutTimes>): () => void {
 }
 
 /** Disorder of these reasons is not counted: then it counts. */
-function silently(...reasons: CountReason[]): () => void {
+function silently(reasons: readonly CountReason[]): () => void {
   return patch(TopicGuard.prototype, 'carryOut', (original) => {
     return function (this: never, effect: GuardEffect, all: readonly GuardEffect[]) {
       if (effect.type === 'count' && reasons.includes(effect.reason)) return undefined

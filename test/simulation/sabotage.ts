@@ -18,6 +18,8 @@ export interface Sabotage {
   scenario: ScenarioName
   /** Puts the bug in; returns how to take it out. */
   commit(): () => void
+  /** How a run without the bug has to be judged, to be compared: in force until it is taken out again. */
+  compare?(): () => void
 }
 
 export const sabotages: readonly Sabotage[] = [
@@ -94,7 +96,7 @@ export const sabotages: readonly Sabotage[] = [
     scenario: 'plain',
     commit: () => patch(AddressEditor.prototype, 'onResponse', () => () => undefined),
   },
-  ...layoutSabotages.map((sabotage) => ({ ...sabotage, scenario: 'layouts' as const })),
+  ...layoutSabotages,
 ]
 
 export function sabotageNamed(name: string): Sabotage {

@@ -15,6 +15,7 @@ const ofLayouts: readonly string[] = [
     'producer-cut-off',
     'state-cut-off',
   ].map((kind) => `faults in a change.${kind}`),
+  'faults.own-requests-lost',
   'layouts.expand by seal',
   'layouts.expand by cuts',
   'layouts.shrink by cuts',

@@ -189,7 +189,10 @@ export class World {
   async #load(process: Process, producer: ModelProducer, plan: ProducerPlan): Promise<void> {
     for (let i = 0; i < plan.records; i++) {
       const waitMs = i % plan.burst === 0 ? process.random(plan.gapMs * plan.burst) : 0
-      if (waitMs > 0) await new Promise<void>((resolve) => void process.timer(waitMs, resolve))
+      const [from, to] = plan.quietMs ?? [Infinity, Infinity]
+      const at = this.clock.nowMs + waitMs
+      const pauseMs = at >= from && at < to ? waitMs + to - at : waitMs
+      if (pauseMs > 0) await new Promise<void>((resolve) => void process.timer(pauseMs, resolve))
       producer.send(`k${process.random(plan.keys)}`)
     }
     this.#runningProducers.delete(producer)
