@@ -26,7 +26,7 @@ export interface ClusterOptions {
   /** API key → highest version offered; lower than what the codec knows, to stand for an older broker. */
   maxVersions: Readonly<Record<number, number>>
   onGroupState?: (state: GroupState) => void
-  onMemberGivenUp?: (groupId: string, member: Member) => void
+  onMemberGivenUp?: (groupId: string, member: Member, generation: number) => void
 }
 
 export const defaultOptions: ClusterOptions = {

@@ -29,8 +29,8 @@ export interface GroupOptions {
   newMemberId(clientId: string): string
   /** Told of every change of state, for statistics. */
   onState?: (state: GroupState) => void
-  /** Told of every member that did not leave but was given up: its session ended, or a rebalance went on without it. */
-  onGivenUp?: (groupId: string, member: Member) => void
+  /** Told of every member that did not leave but was given up, with the group's generation then: its session ended, or a rebalance went on without it. */
+  onGivenUp?: (groupId: string, member: Member, generation: number) => void
 }
 
 export class Group {
@@ -139,7 +139,7 @@ export class Group {
     for (const [id, deadlineMs] of this.#pendingIds) if (nowMs >= deadlineMs) this.#pendingIds.delete(id)
     for (const member of Array.from(this.members.values())) {
       if (nowMs < sessionEnd(member) || !this.members.has(member.id)) continue
-      this.#options.onGivenUp?.(this.id, member)
+      this.#options.onGivenUp?.(this.id, member, this.generation)
       this.#remove(member, nowMs)
     }
     if (nowMs < this.#deadlineMs) {
@@ -151,7 +151,7 @@ export class Group {
     else if (this.#state === 'CompletingRebalance') {
       for (const member of Array.from(this.members.values())) {
         if (!member.unsynced) continue
-        this.#options.onGivenUp?.(this.id, member)
+        this.#options.onGivenUp?.(this.id, member, this.generation)
         this.#remove(member, nowMs)
       }
     }
@@ -290,7 +290,7 @@ export class Group {
   #complete(nowMs: number): void {
     for (const member of Array.from(this.members.values())) {
       if (member.join !== undefined || member.instanceId !== null) continue
-      this.#options.onGivenUp?.(this.id, member)
+      this.#options.onGivenUp?.(this.id, member, this.generation)
       this.members.delete(member.id)
     }
     this.generation++

@@ -148,7 +148,10 @@ export interface CommittedEvent extends Base, ByMember, Place {
   ranges?: [from: number, to: number][]
 }
 
-/** `partitions` came or went; of an eager client all of them. `lost`: without a chance to commit. */
+/**
+ * `partitions` came or went; of an eager client all of them. `lost`: without a chance to commit; with a `generation` it
+ * is the group that gave the member up in it, and an assignment of that generation or an older one comes too late.
+ */
 export interface AssignmentEvent extends Base, ByMember {
   event: 'assigned' | 'revoked' | 'lost'
   partitions: [topic: string, partition: number][]

@@ -80,8 +80,8 @@ export class World {
       autoCreatePartitions: 0,
       coordinatorLoadMs: 200,
       onGroupState: (state) => this.statistics.count(`group.${state}`),
-      onMemberGivenUp: (group, member) => {
-        if (group === GROUP) this.#givenUp(member.clientId)
+      onMemberGivenUp: (group, member, generation) => {
+        if (group === GROUP) this.#givenUp(member.clientId, generation)
       },
     })
     this.broker.cluster.createTopic(TOPIC, plan.partitions)
@@ -237,11 +237,11 @@ export class World {
   }
 
   /** The broker gave a member up: it may not know, but it is no live member any more. */
-  #givenUp(clientId: string): void {
+  #givenUp(clientId: string, generation: number): void {
     this.statistics.count('group.member given up')
     const widest = this.broker.cluster.topics.named(TOPIC)?.partitions.length ?? this.plan.partitions
     const partitions = Array.from({ length: widest }, (_, p): [string, number] => [TOPIC, p])
-    this.ledger.record({ event: 'lost', at: this.clock.nowMs, member: clientId, group: GROUP, partitions })
+    this.ledger.record({ event: 'lost', at: this.clock.nowMs, member: clientId, group: GROUP, partitions, generation })
   }
 
   #log(name: string): Log {

@@ -152,6 +152,16 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
     twoKeys().given('m', 'a1').revoked('m', 1).given('n', 'a2'),
     { 'one-member-per-key': 1 },
   ],
+  [
+    'at once: given up in a generation whose assignment it reads only then',
+    twoKeys().lostIn(4, 'm', 0).assignedIn(4, 'm', 0).given('m', 'a1').given('n', 'a2'),
+    {},
+  ],
+  [
+    'at once: given up, and back in a later generation',
+    twoKeys().lostIn(4, 'm', 0).assignedIn(5, 'm', 0).given('m', 'a1').given('n', 'a2'),
+    { 'one-member-per-key': 1 },
+  ],
   ['at once: the member died', twoKeys().given('m', 'a1').crashed('m').given('n', 'a2'), {}],
   [
     'at once: within the tolerance between two clocks',

@@ -96,12 +96,20 @@ export class Story {
     return this.#hands('assigned', member, partitions)
   }
 
+  assignedIn(generation: number, member: string, ...partitions: number[]): this {
+    return this.#hands('assigned', member, partitions, generation)
+  }
+
   revoked(member: string, ...partitions: number[]): this {
     return this.#hands('revoked', member, partitions)
   }
 
   lost(member: string, ...partitions: number[]): this {
     return this.#hands('lost', member, partitions)
+  }
+
+  lostIn(generation: number, member: string, ...partitions: number[]): this {
+    return this.#hands('lost', member, partitions, generation)
   }
 
   sought(member: string, partition: number, offset: number): this {
@@ -130,8 +138,9 @@ export class Story {
     return Object.fromEntries(Object.entries(check(this.events).counts).filter(([, count]) => count > 0))
   }
 
-  #hands(event: 'assigned' | 'revoked' | 'lost', member: string, partitions: number[]): this {
-    return this.#add({ event, member, group, partitions: partitions.map((p) => [topic, p]) })
+  #hands(event: 'assigned' | 'revoked' | 'lost', member: string, partitions: number[], generation?: number): this {
+    const named = generation === undefined ? {} : { generation }
+    return this.#add({ event, member, group, partitions: partitions.map((p) => [topic, p]), ...named })
   }
 
   #record(name: string): Record {
