@@ -1,9 +1,9 @@
 /** The real binary for tests: starts dist/main.js in a process of its own, on free ports, and talks to its admin port. */
 import type { ChildProcess } from 'node:child_process'
-import { setTimeout as delay } from 'node:timers/promises'
 import { keep } from '../../scripts/kafka/keeper.ts'
 import { freePorts } from '../../scripts/kafka/ports.ts'
 import { builtMain } from '../../scripts/setup/build.ts'
+import { until } from '../support/until.ts'
 
 export interface Finished {
   readonly code: number | null
@@ -92,9 +92,4 @@ export async function metrics(admin: string): Promise<Map<string, number>> {
   const text = await (await fetch(`${admin}/metrics`)).text()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
-}
-
-/** Resolves once `condition` holds; the test's own time-out is the deadline. */
-export async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await condition())) await delay(20)
 }

@@ -1,6 +1,5 @@
 /** What the system says of a process's sockets and files (Linux). */
 import { readdirSync, readFileSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
 
 const CLOSE_WAIT = '08'
 
@@ -22,9 +21,4 @@ export function openFiles(pid: number): number {
 export function residentBytes(pid: number): number {
   const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Number(line?.[1] ?? 0) * 1024
-}
-
-/** Waits until `condition` holds; the time-out of the test is the deadline. */
-export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await delay(20)
 }

@@ -7,7 +7,7 @@ import { apiKeys } from '../../../src/protocol/api-table.ts'
 import { RawClient } from '../../support/raw-client.ts'
 import { portRange, type Running, run, type RunningOptions } from '../../support/running.ts'
 import { ScriptedCluster } from '../../support/scripted-cluster.ts'
-import { eventually } from '../../support/sockets.ts'
+import { until } from '../../support/until.ts'
 
 const ECHO = 19
 const options = { timeout: 200_000 }
@@ -127,7 +127,7 @@ test('the first bootstrap server is dead: many clients at once are all served', 
   })
   const clients = await Promise.all(Array.from({ length: 40 }, () => connect(running.bootstrap)))
   await Promise.all(clients.map((client) => client.exchange(ECHO, 0, Buffer.from('x'))))
-  await eventually(() => running.proxy.readiness().ready)
+  await until(() => running.proxy.readiness().ready)
   assert.deepEqual(reasons(running), [])
 })
 
@@ -136,7 +136,7 @@ test('all bootstrap servers die: clients still get in through the brokers that a
   const seed = await cluster.start(1)
   await cluster.start(2)
   const running = await startProxy({ upstream: [`127.0.0.1:${seed.port}`] })
-  await eventually(() => running.proxy.readiness().ready)
+  await until(() => running.proxy.readiness().ready)
   await cluster.stop(1)
   assert.equal(await servedBy(cluster, running.bootstrap), 2)
 })
@@ -145,7 +145,7 @@ test('no broker is there at first: not ready, and it says so; then all goes well
   const cluster = startCluster()
   const [port = 0] = await freePorts(1)
   const running = await startProxy({ upstream: [`127.0.0.1:${port}`] })
-  await eventually(() => running.log.lines.filter(({ level }) => level === 'warn').length > 0)
+  await until(() => running.log.lines.filter(({ level }) => level === 'warn').length > 0)
   const { ready, reasons: why } = running.proxy.readiness()
   assert.equal(ready, false)
   assert.match(why.join(), new RegExp(`127\\.0\\.0\\.1:${port}`))
@@ -153,7 +153,7 @@ test('no broker is there at first: not ready, and it says so; then all goes well
   await early.untilEnd()
   assert.deepEqual(reasons(running), ['broker_unreachable'])
   await cluster.start(1, { port })
-  await eventually(() => running.proxy.readiness().ready)
+  await until(() => running.proxy.readiness().ready)
   assert.equal(await servedBy(cluster, running.bootstrap), 1)
   const warnings = running.log.lines.filter(({ message }) => message.includes('cannot ask the upstream cluster'))
   assert.equal(warnings.length, 1, 'said once, not at every attempt')
@@ -165,7 +165,7 @@ test('after a restart a client of a broker that is not known yet is held, not re
   const running = await startProxy({ upstream: [`127.0.0.1:${port}`] })
   const client = await connect(running.node(1))
   const reply = client.exchange(ECHO, 0, Buffer.from('patient'))
-  await eventually(() => running.log.lines.some(({ level }) => level === 'warn'))
+  await until(() => running.log.lines.some(({ level }) => level === 'warn'))
   assert.equal(client.ended, false)
   await cluster.start(1, { port })
   assert.equal((await reply).toString('latin1', 8), 'patient')
@@ -178,7 +178,7 @@ test(
     const cluster = startCluster()
     const seed = await cluster.start(1)
     const running = await startProxy({ upstream: [`127.0.0.1:${seed.port}`], settings: { dialTimeout: '5s' } })
-    await eventually(() => running.proxy.readiness().ready)
+    await until(() => running.proxy.readiness().ready)
     const [never, joins] = [await connect(running.node(3)), await connect(running.node(2))]
     const reply = joins.exchange(ECHO, 0, Buffer.from('late'))
     await cluster.start(2)
@@ -255,7 +255,7 @@ test(
       )
     assert.equal(running.log.lines.filter(({ level }) => level === 'error').length, 1)
     await new Promise<void>((resolve) => holder.close(() => resolve()))
-    await eventually(async () => (await brokersSeen(running.bootstrap)).some(({ nodeId }) => nodeId === 11))
+    await until(async () => (await brokersSeen(running.bootstrap)).some(({ nodeId }) => nodeId === 11))
     assert.equal(await servedBy(cluster, running.node(11)), 11)
   },
 )
@@ -277,6 +277,6 @@ test('read through data events, where sockets cannot be adopted, all is the same
   for (const body of bodies) assert.ok((await client.exchange(ECHO, 0, body)).subarray(8).equals(body))
   client.socket.end()
   await client.untilEnd()
-  await eventually(() => running.proxy.connections === 0)
+  await until(() => running.proxy.connections === 0)
   assert.deepEqual(reasons(running), ['client_closed'])
 })

@@ -16,7 +16,8 @@ import { builtMain } from '../../../scripts/setup/build.ts'
 import { run } from '../../../scripts/setup/run.ts'
 import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
-import { getJson, Process, status, until } from '../headgate.ts'
+import { until } from '../../support/until.ts'
+import { getJson, Process, status } from '../headgate.ts'
 import { missing, root } from './tools.ts'
 
 /** Every mount read-only in a mount namespace of its own, then the command as user 10001 without any privilege. */

@@ -8,7 +8,8 @@ import { type Consumer, Kafka, logLevel } from 'kafkajs'
 import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { builtMain } from '../../../scripts/setup/build.ts'
 import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
-import { getJson, metrics, until } from '../headgate.ts'
+import { until } from '../../support/until.ts'
+import { getJson, metrics } from '../headgate.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 
 const prefix = `gates.${process.pid}`

@@ -12,7 +12,8 @@ import { requestFrame, responseFrame } from '../../support/frames.ts'
 import { Prng } from '../../support/prng.ts'
 import { RawClient } from '../../support/raw-client.ts'
 import { ScriptedCluster } from '../../support/scripted-cluster.ts'
-import { closeWaits, eventually, openFiles, residentBytes } from '../../support/sockets.ts'
+import { closeWaits, openFiles, residentBytes } from '../../support/sockets.ts'
+import { until } from '../../support/until.ts'
 import { metrics, type Served, serve } from '../headgate.ts'
 
 const timeout = 200_000
@@ -37,7 +38,7 @@ class Canary {
 
   async check(): Promise<void> {
     const before = this.exchanged
-    await eventually(() => this.failure !== undefined || this.exchanged > before + 1)
+    await until(() => this.failure !== undefined || this.exchanged > before + 1)
     assert.equal(this.failure, undefined, 'the canary was disturbed')
   }
 
@@ -74,13 +75,13 @@ before(async () => {
     HEADGATE_LOG_LEVEL: 'warn',
   })
   pid = served.child.pid ?? 0
-  await eventually(() => (cluster.nodes.get(1)?.connections ?? 0) > 0)
+  await until(() => (cluster.nodes.get(1)?.connections ?? 0) > 0)
   const warm = await RawClient.connect(served.bootstrap)
   await warm.exchange(CREATE_TOPICS, 0, Buffer.from('warm'))
   canary = new Canary(await RawClient.connect(served.bootstrap))
   await canary.check()
   warm.close()
-  await eventually(async () => (await active()) === 1)
+  await until(async () => (await active()) === 1)
   filesAtStart = openFiles(pid)
 })
 
@@ -105,16 +106,16 @@ async function active(): Promise<number> {
 /** Nobody else noticed, and nothing is left of it. */
 async function unharmed(): Promise<void> {
   await canary.check()
-  await eventually(async () => (await active()) === 1)
+  await until(async () => (await active()) === 1)
   // What the process itself may open in between (a connection of the metrics page) is not counted against it.
-  await eventually(() => openFiles(pid) <= filesAtStart + 2)
-  await eventually(() => closeWaits([port()]) === 0)
+  await until(() => openFiles(pid) <= filesAtStart + 2)
+  await until(() => closeWaits([port()]) === 0)
 }
 
 /** Waits for `count` such lines, no more: the log comes through a pipe, a moment after what it tells of. */
 async function logged(is: (line: Record<string, unknown>) => boolean, count?: number): Promise<void> {
   const found = (): number => served.log.filter(is).length
-  await eventually(() => found() >= (count ?? 1))
+  await until(() => found() >= (count ?? 1))
   if (count !== undefined) assert.equal(found(), count)
 }
 

@@ -9,7 +9,7 @@ import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import type { ClientView } from '../../../src/lifecycle/proxy.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
 import { type Running, run } from '../../support/running.ts'
-import { eventually } from '../../support/sockets.ts'
+import { until } from '../../support/until.ts'
 
 const timeout = 200_000
 let broker: FakeBroker
@@ -41,7 +41,7 @@ async function twoConsumers(
   const producer = kafka.producer()
   await producer.connect()
   let sent = 0
-  await eventually(async () => {
+  await until(async () => {
     const messages = [0, 1, 2, 3].map((partition) => ({ partition, value: `v${sent++}` }))
     await producer.send({ topic, messages })
     return received.every((values) => values.length > 0)
@@ -71,7 +71,7 @@ test('loopback: each consumer is its own instance, exactly', { timeout }, async 
     assert.ok(client.connections >= 1)
   }
   await stop()
-  await eventually(() => running.proxy.connections === 0)
+  await until(() => running.proxy.connections === 0)
   assert.equal(members(running.proxy.clients(), 'group-loop').length, 0, 'they left the group')
   await running.proxy.close()
 })
@@ -81,7 +81,7 @@ test('loopback: a restarted proxy adopts the addresses that its clients hold', {
   const { received, stop } = await twoConsumers(first, 'again')
   await first.proxy.close()
   const second = await run({ upstream: broker.bootstrap, basePort: first.basePort, listeners: [{ mode: 'loopback' }] })
-  await eventually(() => new Set(members(second.proxy.clients(), 'group-again')).size === 2)
+  await until(() => new Set(members(second.proxy.clients(), 'group-again')).size === 2)
   const clients = second.proxy.clients().filter((client) => client.groups.length > 0)
   assert.ok(clients.every(({ ambiguous, recognisedBy }) => !ambiguous && recognisedBy === 'address'))
   assert.ok(received.every((values) => values.length > 0))
@@ -94,7 +94,7 @@ test('ports: they are one instance, marked ambiguous', { timeout }, async () => 
   const { stop } = await twoConsumers(running, 'ports')
   const mine = () =>
     running.proxy.clients().filter((client) => client.groups.some(({ group }) => group === 'group-ports'))
-  await eventually(() => mine().some(({ ambiguous }) => ambiguous))
+  await until(() => mine().some(({ ambiguous }) => ambiguous))
   assert.equal(mine().length, 1)
   assert.equal(mine()[0]?.recognisedBy, 'source')
   await stop()

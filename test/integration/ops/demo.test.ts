@@ -7,7 +7,8 @@ import { keep } from '../../../scripts/kafka/keeper.ts'
 import { cacheFolder } from '../../../scripts/setup/cache.ts'
 import { root } from '../../../scripts/setup/build.ts'
 import { startOf } from '../../../scripts/demo/leftover.ts'
-import { Process, status, until } from '../headgate.ts'
+import { until } from '../../support/until.ts'
+import { Process, status } from '../headgate.ts'
 
 /** Started by `start`, as npm does it (`bootstrap.mjs`) or without the process in between. */
 function demo(args: readonly string[], start: readonly string[] = ['--import', 'tsx']): Process {

@@ -9,7 +9,8 @@ import { Kafka, logLevel } from 'kafkajs'
 import { freePorts } from '../../../scripts/kafka/ports.ts'
 import { FakeBroker } from '../../../src/fake-broker/fake-broker.ts'
 import { nodeRuntime } from '../../../src/runtime/node-runtime.ts'
-import { getJson, headgate, metrics, type Served, serve, status, until } from '../headgate.ts'
+import { until } from '../../support/until.ts'
+import { getJson, headgate, metrics, type Served, serve, status } from '../headgate.ts'
 
 const timeout = 200_000
 let broker: FakeBroker

@@ -5,7 +5,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import type { ClusterClient } from '../../../src/cluster/cluster-client.ts'
 import { partitionKey } from '../../../src/cluster/cluster.ts'
 import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
-import { until } from '../headgate.ts'
+import { until } from '../../support/until.ts'
 import { clientOf } from './client.ts'
 
 const name = `cluster-${process.pid}-${Date.now()}`
