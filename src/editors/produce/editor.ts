@@ -4,7 +4,7 @@
  * either are left to them.
  *
  * Invariant: what was decided goes upstream before anything that comes later, so batches of one partition keep the order
- * in which the policy let them go.
+ * in which the policy let them go. The policy may decide of earlier batches whenever it is asked about a later one.
  */
 import { apiKeys } from '../../protocol/api-table.ts'
 import { codec } from '../../protocol/codecs.ts'
@@ -61,6 +61,7 @@ export class ProduceEditor implements Handler {
     lane.began(exchange.noReply, exchange.receivedAt)
     if (this.policy.opens(lane, apiVersion, request.bytes, at, request.at + request.total))
       return this.openUp(exchange, lane, own(request))
+    if (this.decided.length > 0) this.flush()
     if (!exchange.noReply) lane.passed()
     return undefined
   }
@@ -74,6 +75,7 @@ export class ProduceEditor implements Handler {
     if (acks === undefined) return false
     const lane = this.lane(connection)
     if (this.policy.opens(lane, version, head, at, head.length)) return false
+    if (this.decided.length > 0) this.flush()
     lane.began(acks === 0, connection.context.runtime.now())
     if (acks !== 0) lane.passed()
     return true
@@ -125,6 +127,7 @@ export class ProduceEditor implements Handler {
       if (isApart && part !== undefined) this.carryOutSoon(opened, [part])
     })
     opened.admit(admitted)
+    if (this.decided.length > 0) this.flush()
     switch (opened.way) {
       case 'pass':
         this.passOn(exchange, lane, opened)
@@ -200,10 +203,13 @@ export class ProduceEditor implements Handler {
     opened.isAnswered = true
     this.forget(opened)
     lane.ended(lane.connection.context.runtime.now())
-    void opened.answer(this.addresses).then((answer) => {
-      exchange.finish(answer)
-      this.closeTransaction(opened)
-    })
+    opened.answer(this.addresses).then(
+      (answer) => {
+        exchange.finish(answer)
+        this.closeTransaction(opened)
+      },
+      (error: Error) => lane.connection.close('internal_error', error.message),
+    )
     if (opened.throttleMs > 0) this.policy.throttled(lane, opened.throttleMs)
   }
 

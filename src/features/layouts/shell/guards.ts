@@ -82,6 +82,8 @@ export class Guards implements ProducePolicy {
   // --- Produce
 
   opens(lane: ProduceLane, version: number, bytes: Buffer, bodyAt: number, end: number): boolean {
+    // What waits may have become free without a word: nothing may pass it.
+    if (this.waiting.length > 0) this.settleWaiting()
     const use = this.use(lane)
     const { walk } = this
     walk.open(bytes, version, bodyAt, end)
@@ -134,7 +136,7 @@ export class Guards implements ProducePolicy {
     const name = version >= IDS_FROM ? '' : bytes.toString('utf8', start, end)
     const id = version >= IDS_FROM ? bytes.toString('base64url', start, end) : ''
     const topic = this.topics.find(name, id)
-    if (topic === undefined && this.topics.mayBeRuled(name, id, lane.connection)) return undefined
+    if (topic === undefined && this.mayBeRuled(name, id, lane)) return undefined
     const guard = topic === undefined ? undefined : this.byTopic.get(topic.topicId)
     const sight: Sight = { name: Buffer.from(bytes.subarray(start, end)), guard, isNoted: false, isLearned: false }
     if (use.sights.length >= SIGHTS_MAX) use.sights.shift()
@@ -144,7 +146,15 @@ export class Guards implements ProducePolicy {
 
   /** Whether the batch may turn out to be of a topic with a rule, which is not known yet. */
   private isUnmet({ topic, topicId, lane }: ProduceBatch): boolean {
-    return this.topics.mayBeRuled(topic, topicId, lane.connection)
+    return this.mayBeRuled(topic, topicId, lane)
+  }
+
+  /** As long as one batch of it waits, those behind it do. */
+  private mayBeRuled(topic: string, topicId: string, lane: ProduceLane): boolean {
+    const isWaiting = this.waiting.some(
+      ({ batch }) => batch.lane === lane && batch.topic === topic && batch.topicId === topicId,
+    )
+    return isWaiting || this.topics.mayBeRuled(topic, topicId, lane.connection)
   }
 
   private noteWrite(writer: Writer, lane: ProduceLane, guard: TopicGuard): void {

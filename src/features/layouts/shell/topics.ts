@@ -346,7 +346,9 @@ export class Topics implements LayoutTopics {
   private async listed(found: readonly TopicDescription[]): Promise<void> {
     const { runtime, state } = this.options
     const ids = new Set(found.map(({ topicId }) => topicId))
+    const wasBlind = !this.wasListed
     this.wasListed = true
+    if (wasBlind) for (const listener of this.namedListeners) listener()
     this.listedAtMs = runtime.now()
     this.failure = undefined
     await this.forgetDeleted(ids)

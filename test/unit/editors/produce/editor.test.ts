@@ -130,6 +130,23 @@ test('produce: what is released goes before what comes later', async () => {
   assert.deepEqual(broker.seen, ['g/0 a', 'g/0 b', 'g/0 c'])
 })
 
+test('produce: what is released as a later request is looked at goes before it, opened or not', async () => {
+  for (const isOpened of [false, true]) {
+    const { rig, client, policy, broker } = await produceRig()
+    policy.verdict = () => undefined
+    client.send(produce(1, { data: { 'g/0': 'a' } }))
+    await rig.run(() => policy.asked.length === 1)
+    policy.verdict = () => forward
+    policy.opens = () => {
+      policy.asked[0]?.decide(forward)
+      return isOpened
+    }
+    client.send(produce(2, { data: { 'g/0': 'b' } }))
+    await rig.run(() => client.frames.length === 2)
+    assert.deepEqual(broker.seen, ['g/0 a', 'g/0 b'])
+  }
+})
+
 test('produce: batches that wait or fly when their connection dies are told so, once', async () => {
   const { rig, client, policy, broker } = await produceRig()
   broker.silent = true
