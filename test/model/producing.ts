@@ -130,7 +130,7 @@ export class Producing {
     const proxy = this.#proxy.id
     const isUnsure = this.#parked.length > 0 || this.#batches.size > 0
     const isWritten = [...this.guard.ledgers.values()].some((ledger) => mayWrite(ledger, world.now, times))
-    const record = isUnsure ? undefined : departure(this.guard, sinceMs, world.now)
+    const record = isUnsure ? undefined : departure(this.guard, sinceMs, { atMs: world.now, wallMs: world.now })
     world.count(!isWritten ? 'left without writers' : record === undefined ? 'left unsure' : 'left in order')
     if (isWritten && record !== undefined) this.#proxy.replica.append(record)
     const wroteTo = distort.wroteTo(this.#model, isUnsure || isWritten ? [topicId] : [])

@@ -27,6 +27,8 @@ export class VirtualRuntime implements Runtime {
   readonly sockets = new Set<VirtualSocket>()
   /** Most bytes that one direction of a socket carries between the two ends, as kernel buffers do. */
   kernelBytes = 64 * 1024
+  /** Somebody sets the wall clock. */
+  clockSetByMs = 0
   private timeMs = 0
   private order = 0
   private readonly queue: Event[] = []
@@ -42,7 +44,7 @@ export class VirtualRuntime implements Runtime {
   }
 
   wallNow(): number {
-    return 1_700_000_000_000 + Math.floor(this.timeMs)
+    return 1_700_000_000_000 + Math.floor(this.timeMs) + this.clockSetByMs
   }
 
   random(below: number): number {

@@ -52,7 +52,7 @@ function judgeLayout(turn: Turn, view: View, batch: Batch, explained: Explanatio
   const cutting = cuttingOf(turn, view, batch.instance)
   const { layout: last, reached } = cutting
   const waits = !isGranted && !goesToAndFro(cutting)
-  const open = openLayouts(view, turn.atMs, turn.state.times)
+  const open = openLayouts(view, turn.wallMs, turn.state.times)
   const current = open.at(-1)?.epoch ?? age
   const sealed = isLateAfterSeal(view, age) ? (['late after the seal'] as CountReason[]) : []
   if (epochs.length === 0) {

@@ -15,7 +15,7 @@ const cutsMax = 20
 
 /** The layout of the instance's last batch; of an unknown one the oldest by which batches may still come. */
 export function cuttingOf(turn: Turn, view: View, instance: string): Cutting {
-  const oldest = openEpochs(view.topic, turn.atMs, turn.state.times.settleMs)[0] ?? 0
+  const oldest = openEpochs(view.topic, turn.wallMs, turn.state.times.settleMs)[0] ?? 0
   const known = turn.state.cutting.get(instance) ?? { layout: oldest, reached: oldest, sinceMs: turn.atMs }
   return known.layout < oldest ? { ...known, layout: oldest } : known
 }
@@ -163,7 +163,7 @@ function beginRound(turn: Turn, view: View): void {
   const id = `${proxy}:${turn.state.roundsMade}`
   turn.state.roundsMade += 1
   turn.state.lastRoundMs = turn.atMs
-  const layouts = openEpochs(view.topic, turn.atMs, times.settleMs)
+  const layouts = openEpochs(view.topic, turn.wallMs, times.settleMs)
   const leftOut = waitingForSeal(view.topic)
   turn.state.rounds = [...turn.state.rounds, { id, targets, layouts, leftOut, unquiet, askedMs: turn.atMs }]
   const widest = Math.max(...view.topic.layouts.map((layout) => layout.count))

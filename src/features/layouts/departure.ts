@@ -7,14 +7,16 @@ import type { LeftRecord, ProxyId } from '../../state/record.ts'
 import { type Layout, writersOf } from '../../state/topic-state.ts'
 import type { View } from '../../state/view.ts'
 import { isClean, type Ledger, owesOlder } from './clean.ts'
-import type { GuardState, Turn } from './guard-state.ts'
+import type { GuardState, Moment, Turn } from './guard-state.ts'
 import type { LayoutTimes } from './times.ts'
 
 /**
  * The facts of one topic when all connections of clients have ended.
+ * @param sinceMs wall-clock time when their end began
  * @returns undefined: something of it is held, unanswered or to come back, so it cannot vouch for anything
  */
-export function departure(state: GuardState, sinceMs: number, atMs: number): LeftRecord | undefined {
+export function departure(state: GuardState, sinceMs: number, now: Moment): LeftRecord | undefined {
+  const { atMs, wallMs } = now
   const { view, proxy, times, held, flying, ends } = state
   const ledgers = [...state.ledgers.values()].filter((ledger) => mayWrite(ledger, atMs, times))
   const isOpen = ledgers.some((ledger) => ledger.connections > 0 || owesOlder(ledger, Infinity, atMs, times))
@@ -26,7 +28,8 @@ export function departure(state: GuardState, sinceMs: number, atMs: number): Lef
       Math.max(0, ...epochs.filter((epoch) => isClean(ledger, epoch, atMs, times))),
     ]),
   )
-  const gone = ledgers.filter(({ goneSinceMs }) => (goneSinceMs ?? Infinity) < sinceMs).map(({ instance }) => instance)
+  const goneMs = ({ goneSinceMs = Infinity }: Ledger): number => goneSinceMs + wallMs - atMs
+  const gone = ledgers.filter((ledger) => goneMs(ledger) < sinceMs).map(({ instance }) => instance)
   return { kind: 'left', proxy, topicId: view.topic.topicId, sinceMs, instances, gone, ends: { ...ends } }
 }
 
@@ -38,11 +41,11 @@ export function mayWrite(ledger: Ledger, atMs: number, times: LayoutTimes): bool
 }
 
 /** Whether a proxy stopped a moment ago that the instance wrote through. */
-export function leftElsewhere({ atMs, state }: Turn, view: View, instance: string): boolean {
+export function leftElsewhere({ wallMs, state }: Turn, view: View, instance: string): boolean {
   return Object.entries(view.topic.left ?? {}).some(
     ([proxy, left]) =>
       proxy !== state.proxy &&
-      atMs - left.atMs < state.times.goneAfterMs &&
+      wallMs - left.atMs < state.times.goneAfterMs &&
       left.instances[instance] !== undefined &&
       !left.gone.includes(instance),
   )

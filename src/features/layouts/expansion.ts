@@ -16,6 +16,7 @@ import {
   widestCount,
 } from '../../state/topic-state.ts'
 import { waitedUntil } from './departure.ts'
+import type { Moment } from './guard-state.ts'
 import { range } from './keys-moving.ts'
 import { noteSent, type Sent } from './sent.ts'
 import type { LayoutTimes } from './times.ts'
@@ -55,17 +56,18 @@ export function newCoordinator(proxy: ProxyId, times: LayoutTimes): CoordinatorS
   return { proxy, times, isLeader: false, reads: {}, sent: {} }
 }
 
-interface Turn {
+interface Turn extends Moment {
   readonly state: CoordinatorState
-  readonly atMs: number
   readonly effects: CoordinatorEffect[]
 }
 
+/** `wallMs` left out: it is the same as `atMs`. */
 export function reduceCoordinator(
   before: CoordinatorState,
-  event: CoordinatorEvent & { atMs: number },
+  event: CoordinatorEvent & Partial<Moment> & Pick<Moment, 'atMs'>,
 ): readonly [CoordinatorState, CoordinatorEffect[]] {
-  const turn: Turn = { state: { ...before }, atMs: event.atMs, effects: [] }
+  const { atMs, wallMs = atMs } = event
+  const turn: Turn = { state: { ...before }, atMs, wallMs, effects: [] }
   const { state } = turn
   switch (event.type) {
     case 'view':
@@ -137,7 +139,7 @@ function open(turn: Turn, view: View, proposal: Proposal): void {
     proposal: proposal.id,
     starts: pick(starts, fresh),
     leaderEpochs: pick(epochs, fresh),
-    unsettled: openEpochs(topic, turn.atMs, turn.state.times.settleMs),
+    unsettled: openEpochs(topic, turn.wallMs, turn.state.times.settleMs),
   }
   append(turn, what.replace('starts', 'open'), record)
 }
@@ -146,7 +148,7 @@ function open(turn: Turn, view: View, proposal: Proposal): void {
 function abortWhenOverdue(turn: Turn, view: View, proposal: Proposal): void {
   const { times, proxy } = turn.state
   const isPreparing = proposal.preparingAtMs !== undefined
-  const ageMs = turn.atMs - (proposal.preparingAtMs ?? proposal.atMs)
+  const ageMs = turn.wallMs - (proposal.preparingAtMs ?? proposal.atMs)
   if (ageMs < (isPreparing ? times.prepareBoundMs : 3 * times.prepareBoundMs)) return
   const missing = notReady(view, proposal)
   const late = missing.length > 0 ? `these proxies were not ready in time: ${missing.join(', ')}` : noEnds
@@ -178,8 +180,8 @@ function announce(turn: Turn, view: View): void {
 
 function seal(turn: Turn, view: View, layout: Layout): void {
   const { times, proxy } = turn.state
-  const forced = times.sealAfterMs !== undefined && turn.atMs - layout.openedAtMs >= times.sealAfterMs
-  const waits = whoIsMissing(view, layout, turn.atMs, times)
+  const forced = times.sealAfterMs !== undefined && turn.wallMs - layout.openedAtMs >= times.sealAfterMs
+  const waits = whoIsMissing(view, layout, turn.wallMs, times)
   if (!forced && waits.length > 0) return
   const what = `boundaries ${layout.epoch} ${layout.lastVote}`
   const boundaries = turn.state.reads[what]
@@ -200,11 +202,11 @@ function seal(turn: Turn, view: View, layout: Layout): void {
 }
 
 /** Proxies whose vote is still waited for: the living, and the dead for as long as their writers may need. */
-export function whoIsMissing(view: View, layout: Layout, atMs: number, times: LayoutTimes): ProxyId[] {
+export function whoIsMissing(view: View, layout: Layout, wallMs: number, times: LayoutTimes): ProxyId[] {
   const { live } = missingVotes(view.topic, layout, view.fleet, view.position)
   const dead = expelledBelow(view.fleet, view.position)
     .map(({ proxy }) => proxy)
-    .filter((proxy) => layout.votes[proxy] === undefined && waitedUntil(view, layout, proxy, times) > atMs)
+    .filter((proxy) => layout.votes[proxy] === undefined && waitedUntil(view, layout, proxy, times) > wallMs)
   return [...live, ...dead]
 }
 
@@ -212,7 +214,7 @@ export function whoIsMissing(view: View, layout: Layout, atMs: number, times: La
 function lookAtStarts(turn: Turn, view: View): void {
   const { cuts, layouts, proposal } = view.topic
   const { times } = turn.state
-  const isAtRest = proposal === undefined && layouts.every((layout) => isSettled(layout, turn.atMs, times.settleMs))
+  const isAtRest = proposal === undefined && layouts.every((layout) => isSettled(layout, turn.wallMs, times.settleMs))
   if (cuts.length === 0 || !isAtRest) return
   once(turn, 'starts', { type: 'read-starts', partitions: range(0, widestCount(view.topic)) }, times.pruneMs)
 }

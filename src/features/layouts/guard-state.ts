@@ -125,10 +125,18 @@ export type GuardEffect =
   /** The cut that the instance waited for, so long since its first batch that had to, is in force. */
   | { type: 'cut'; instance: string; waitedMs: number }
 
-/** One step of the guard: a copy of the state that may be written, and the effects so far. */
-export interface Turn {
-  readonly state: GuardState
+/**
+ * `atMs`, of a clock that nobody sets, is what waits and pauses are reckoned by; `wallMs` is compared with what the log
+ * says. Both are milliseconds, and nothing else is known of how they stand to each other.
+ */
+export interface Moment {
   readonly atMs: number
+  readonly wallMs: number
+}
+
+/** One step of the guard: a copy of the state that may be written, and the effects so far. */
+export interface Turn extends Moment {
+  readonly state: GuardState
   readonly effects: GuardEffect[]
 }
 
@@ -170,8 +178,8 @@ export function note(turn: Turn, instance: string, event: LedgerEvent): void {
 }
 
 /** The layouts by which batches may come now, oldest first; the last is the current one. */
-export function openLayouts(view: View, atMs: number, times: LayoutTimes): Layout[] {
-  const epochs = openEpochs(view.topic, atMs, times.settleMs)
+export function openLayouts(view: View, wallMs: number, times: LayoutTimes): Layout[] {
+  const epochs = openEpochs(view.topic, wallMs, times.settleMs)
   return view.topic.layouts.filter((layout) => epochs.includes(layout.epoch))
 }
 
@@ -180,7 +188,7 @@ export function openLayouts(view: View, atMs: number, times: LayoutTimes): Layou
  * do not count, unless nothing else explains it.
  */
 export function explainBatch(turn: Turn, view: View, batch: Batch): Explanation | undefined {
-  const layouts = openLayouts(view, turn.atMs, turn.state.times)
+  const layouts = openLayouts(view, turn.wallMs, turn.state.times)
   const ledger = turn.state.ledgers.get(batch.instance)
   const served = ledger?.shown.at(-1)?.epoch
   const known = Math.max(ledger?.knownEpoch ?? Infinity, ...(ledger?.shown ?? []).map((showing) => showing.epoch))

@@ -8,7 +8,15 @@
  */
 import { judge, type Verdict } from './admission.ts'
 import { advanceCuts, awaitCut, cuttingOf, restartCut, setCutting, setEnds } from './cuts.ts'
-import { type Batch, type GuardEffect, type GuardState, type Held, note, type Turn } from './guard-state.ts'
+import {
+  type Batch,
+  type GuardEffect,
+  type GuardState,
+  type Held,
+  type Moment,
+  note,
+  type Turn,
+} from './guard-state.ts'
 import { appendOnce, countBatch, newestAnywhere } from './guard-state.ts'
 import { awaitsSeal, latesOf, noLates, remember } from './late-answers.ts'
 import { expectSequence, isOutOfTurn, sawSequence } from './sequence-guard.ts'
@@ -55,11 +63,13 @@ export type GuardEvent =
 /** Readings of the log that are kept, to tell whether a vote elsewhere is younger than a connection here. */
 const readingsMax = 64
 
+/** `wallMs` left out: it is the same as `atMs`. */
 export function reduceGuard(
   before: GuardState,
-  event: GuardEvent & { atMs: number },
+  event: GuardEvent & Partial<Moment> & Pick<Moment, 'atMs'>,
 ): readonly [GuardState, GuardEffect[]] {
-  const turn: Turn = { state: { ...before }, atMs: event.atMs, effects: [] }
+  const { atMs, wallMs = atMs } = event
+  const turn: Turn = { state: { ...before }, atMs, wallMs, effects: [] }
   handle(turn, event)
   return [turn.state, turn.effects]
 }

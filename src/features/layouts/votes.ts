@@ -102,16 +102,16 @@ export function takenOver(turn: Turn, view: View): string[] {
 export function reportSplit(turn: Turn, view: View): void {
   for (const layout of unsealed(view)) {
     for (const { instance, seen } of namedByOthers(turn, layout))
-      noteSplit(turn, view, instance, (at) => at < layout.openedAtMs || seen > positionAt(turn, at))
+      noteSplit(turn, view, instance, (at) => wallOf(turn, at) < layout.openedAtMs || seen > positionAt(turn, at))
     for (const { instances, gone, sinceMs } of Object.values(view.topic.left ?? {}))
       for (const instance of Object.keys(instances))
-        if (!gone.includes(instance)) noteSplit(turn, view, instance, (at) => at < sinceMs)
+        if (!gone.includes(instance)) noteSplit(turn, view, instance, (at) => wallOf(turn, at) < sinceMs)
   }
   const { openedAtMs } = currentLayout(view.topic)
   for (const { proxy, serves = [], seen = -1 } of view.topic.cuts) {
     if (proxy === turn.state.proxy) continue
     for (const instance of serves)
-      noteSplit(turn, view, instance, (at) => at < openedAtMs || seen > positionAt(turn, at))
+      noteSplit(turn, view, instance, (at) => wallOf(turn, at) < openedAtMs || seen > positionAt(turn, at))
   }
 }
 
@@ -125,6 +125,10 @@ function noteSplit(turn: Turn, view: View, instance: string, isDouble: (connecte
   turn.effects.push({ type: 'count', reason: 'at two proxies', instance })
   if (view.topic.split !== undefined) return
   appendOnce(turn, 'split', { kind: 'split', proxy: state.proxy, topicId: view.topic.topicId, instance })
+}
+
+function wallOf(turn: Turn, atMs: number): number {
+  return atMs + turn.wallMs - turn.atMs
 }
 
 /** Whom other proxies vouch for, and up to where they had read when they decided to. */

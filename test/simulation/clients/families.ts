@@ -168,6 +168,8 @@ export const consumerFamilies: readonly ConsumerFamily[] = [
     name: 'kafkajs',
     versions: kafkajs,
     maxWaitMs: 5_000,
+    // Its heartbeats may queue behind two long polls (where a proxy let the one before pass the first); by default it has six.
+    sessionTimeoutMs: 12_000,
     position: 'record',
     prefetch: 1,
     assignor: 'roundrobin',

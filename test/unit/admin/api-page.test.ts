@@ -20,7 +20,7 @@ function fieldsOf(value: unknown): string[] {
 
 function apiOf(fleet: Fleet): Api {
   const { control, state } = fleet.proxy(0)
-  const at = { atMs: fleet.runtime.wallNow() }
+  const at = { atMs: fleet.runtime.now() }
   const writer = reduceLedger(newLedger('a', 0), { type: 'arrived', mark: 'm', age: 0, ...at })
   const gone = reduceLedger(
     { ...writer, instance: 'b', connections: 1 },

@@ -137,7 +137,8 @@ export class LayoutApi {
 
   private view(coordinator: TopicCoordinator): object {
     const { state, guards, runtime } = this.deps
-    return topicView({ coordinator, guard: guards.guardOf(coordinator.topic.topicId), state, atMs: runtime.wallNow() })
+    const now = { atMs: runtime.now(), wallMs: runtime.wallNow() }
+    return topicView({ coordinator, guard: guards.guardOf(coordinator.topic.topicId), state, now })
   }
 
   private answer(coordinator: TopicCoordinator, plan: ChangePlan, { live }: Asked, outcome: Outcome): ApiAnswer {

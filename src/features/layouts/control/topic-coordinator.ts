@@ -276,7 +276,9 @@ export class TopicCoordinator {
   }
 
   private reduce(event: CoordinatorEvent): void {
-    const [state, effects] = reduceCoordinator(this.state, { ...event, atMs: this.deps.runtime.wallNow() })
+    const { runtime } = this.deps
+    const now = { atMs: runtime.now(), wallMs: runtime.wallNow() }
+    const [state, effects] = reduceCoordinator(this.state, { ...event, ...now })
     this.state = state
     for (const effect of effects) this.perform(effect)
   }

@@ -3,6 +3,7 @@ import { type State, withOtherRules } from '../../../state/state.ts'
 import { currentLayout, type Layout, type Proposal, type TopicState } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
+import type { Moment } from '../guard-state.ts'
 import { countShown, stillWide } from '../shrink.ts'
 import type { LayoutTimes } from '../times.ts'
 import type { TopicCoordinator } from './topic-coordinator.ts'
@@ -61,11 +62,11 @@ export interface TopicSight {
   readonly coordinator: TopicCoordinator
   readonly guard: GuardFacts | undefined
   readonly state: State
-  readonly atMs: number
+  readonly now: Moment
 }
 
 export function topicView(sight: TopicSight): object {
-  const { coordinator, guard, state, atMs } = sight
+  const { coordinator, guard, state, now } = sight
   const { topic, times } = coordinator
   const view = topic.view()
   const { topic: _, ...rule } = topic.rule
@@ -91,7 +92,7 @@ export function topicView(sight: TopicSight): object {
       : { aborted: { change: aborted.change, to: aborted.to, reason: aborted.reason, at: iso(aborted.atMs) } }),
     cuts: cuts.length,
     ...(lastCut === undefined ? {} : { lastCut: { id: lastCut.id, at: iso(lastCut.atMs), ends: lastCut.ends } }),
-    layouts: layouts.map((layout) => layoutView(view, layout, times, guard, atMs)),
+    layouts: layouts.map((layout) => layoutView(view, layout, times, guard, now)),
   }
 }
 
@@ -123,7 +124,7 @@ function proposalView({ fleet }: View, proposal: Proposal, times: LayoutTimes): 
   }
 }
 
-function layoutView(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts | undefined, atMs: number) {
+function layoutView(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts | undefined, now: Moment) {
   const { epoch, count, change, order, gates, openedAtMs, starts, leaderEpochs, seal, announcedAt, isLive } = layout
   const isCurrent = layout === currentLayout(view.topic)
   const common = { epoch, partitions: count, change, order, gates, since: iso(openedAtMs) }
@@ -142,7 +143,7 @@ function layoutView(view: View, layout: Layout, times: LayoutTimes, guard: Guard
         }
       : {}),
     ...(seal === undefined
-      ? { waitsFor: waits(view, layout, times, guard, atMs) }
+      ? { waitsFor: waits(view, layout, times, guard, now) }
       : { seal: { at: iso(seal.atMs), boundaries: seal.boundaries, gaveUp: seal.gaveUp, forced: seal.forced } }),
   }
 }
@@ -156,8 +157,9 @@ function wide(topic: TopicState, guard: GuardFacts | undefined): object[] {
     .map((ledger) => ({ instance: ledger.instance, partitions: countShown(topic, ledger).count }))
 }
 
-function waits(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts | undefined, atMs: number) {
-  const proxies = waitedProxies(view, layout, atMs, times).map(({ proxy, host, why, sinceMs, untilMs }) => ({
+function waits(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts | undefined, now: Moment) {
+  const { atMs, wallMs } = now
+  const proxies = waitedProxies(view, layout, wallMs, times).map(({ proxy, host, why, sinceMs, untilMs }) => ({
     proxy,
     host,
     why,
@@ -168,8 +170,8 @@ function waits(view: View, layout: Layout, times: LayoutTimes, guard: GuardFacts
     ({ instance, why, sinceMs, untilMs }) => ({
       instance,
       why,
-      ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
-      ...(untilMs === undefined ? {} : { atMost: iso(untilMs) }),
+      ...(sinceMs === undefined ? {} : { since: iso(sinceMs + wallMs - atMs) }),
+      ...(untilMs === undefined ? {} : { atMost: iso(untilMs + wallMs - atMs) }),
     }),
   )
   return { proxies, instances: here }

@@ -73,7 +73,7 @@ function hostOf(fleet: FleetState, proxy: string): string {
   return fleet.members[proxy]?.host ?? ''
 }
 
-/** Instances at this proxy that are not clean as far as the layout is concerned. */
+/** Instances at this proxy that are not clean as far as the layout is concerned; all times are of the ledgers' clock. */
 export function waitedInstances(
   ledgers: Iterable<Ledger>,
   layout: Layout,

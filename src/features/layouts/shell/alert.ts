@@ -2,7 +2,7 @@
 import { currentLayout, isSettled } from '../../../state/topic-state.ts'
 import type { View } from '../../../state/view.ts'
 import { isClean } from '../clean.ts'
-import type { GuardState } from '../guard-state.ts'
+import type { GuardState, Moment } from '../guard-state.ts'
 import type { LayoutTimes } from '../times.ts'
 
 /** Until when batches of an older layout are looked for: wall-clock time, infinite while a change is not sealed. */
@@ -19,12 +19,12 @@ export function alertUntil({ topic }: View, times: LayoutTimes): number {
 export function canSendNothingLate(
   { view, held, ledgers, times }: GuardState,
   instance: string,
-  atMs: number,
+  { atMs, wallMs }: Moment,
 ): boolean {
   const ledger = ledgers.get(instance)
   if (view === undefined || ledger === undefined || view.topic.proposal !== undefined) return false
   if (held.some(({ batch }) => batch.instance === instance)) return false
-  const open = view.topic.layouts.filter((layout) => !isSettled(layout, atMs, times.settleMs))
+  const open = view.topic.layouts.filter((layout) => !isSettled(layout, wallMs, times.settleMs))
   if (!open.every((layout) => layout.gates === 'seal' && layout.seal !== undefined)) return false
   const { epoch } = currentLayout(view.topic)
   return ledger.shown.some((showing) => showing.epoch >= epoch) && isClean(ledger, epoch, atMs, times)

@@ -21,6 +21,7 @@ import {
   type CountReason,
   type GuardEffect,
   type GuardState,
+  type Moment,
   newGuard,
   openLayouts,
 } from '../guard-state.ts'
@@ -121,7 +122,7 @@ export class TopicGuard {
     if (!this.isAlert && this.state.held.length === 0) return false
     if (this.context.writers.named(instance)?.isShared === true) return true
     if (this.opaque.has(instance)) return false
-    if (!canSendNothingLate(this.state, instance, this.context.runtime.wallNow())) return true
+    if (!canSendNothingLate(this.state, instance, this.now())) return true
     this.opaque.add(instance)
     return false
   }
@@ -265,7 +266,7 @@ export class TopicGuard {
 
   /** Forgets instances that left so long ago that nothing waits for them. */
   tidy(): void {
-    const { state, gone } = forgetGone(this.state, this.context.runtime.wallNow(), !this.isAlert)
+    const { state, gone } = forgetGone(this.state, this.context.runtime.now(), !this.isAlert)
     this.state = state
     for (const instance of gone) this.learning.forget(instance)
   }
@@ -291,7 +292,7 @@ export class TopicGuard {
 
   /** Whether nobody is known who may still write to the topic by what this proxy showed. */
   get isUnwritten(): boolean {
-    const now = this.context.runtime.wallNow()
+    const now = this.context.runtime.now()
     return this.pending.size === 0 && ![...this.state.ledgers.values()].some((l) => mayWrite(l, now, this.times))
   }
 
@@ -301,7 +302,7 @@ export class TopicGuard {
    */
   departure(sinceMs: number): StateRecord | undefined {
     const isUnsure = this.former.size > 0 || this.parking.size > 0 || this.stillness.mayBringBack
-    return isUnsure || !this.mayAct ? undefined : departure(this.state, sinceMs, this.context.runtime.wallNow())
+    return isUnsure || !this.mayAct ? undefined : departure(this.state, sinceMs, this.now())
   }
 
   /** The topic was deleted. What waits goes to the broker, which may have another topic of that name by now. */
@@ -317,13 +318,18 @@ export class TopicGuard {
 
   // --- the reducer
 
+  private now(): Moment {
+    const { runtime } = this.context
+    return { atMs: runtime.now(), wallMs: runtime.wallNow() }
+  }
+
   private dispatch(event: GuardEvent): void {
     this.queue.push(event)
     if (this.isBusy) return
     this.isBusy = true
     try {
       for (let next = this.queue.shift(); next !== undefined; next = this.queue.shift()) {
-        const [state, effects] = reduceGuard(this.state, { ...next, atMs: this.context.runtime.wallNow() })
+        const [state, effects] = reduceGuard(this.state, { ...next, ...this.now() })
         this.state = state
         for (const effect of effects) this.carryOut(effect, effects)
       }

@@ -11,6 +11,7 @@ import type { View } from '../../../../src/state/view.ts'
 import type { Layout, TopicState } from '../../../../src/state/topic-state.ts'
 import { layout } from '../../../support/layout-states.ts'
 
+const at = (ms: number) => ({ atMs: ms, wallMs: ms })
 type Event = LedgerEvent & { atMs: number }
 const open: Event[] = [
   { type: 'connected', connection: '1', epoch: 0, boundMs: 0, atMs: 0 },
@@ -34,22 +35,22 @@ function guard(instances: Record<string, Event[]>): GuardState {
 }
 
 void test('a proxy that stops names who wrote, by which layout each is clean, and who was gone before', () => {
-  const said = departure(guard({ old: [...open, close], new: [...open, shown, close] }), 10_001, 12_000)
+  const said = departure(guard({ old: [...open, close], new: [...open, shown, close] }), 10_001, at(12_000))
   assert.deepEqual(said?.instances, { old: 0, new: 1 })
   assert.deepEqual(said?.gone, ['old', 'new'])
   assert.deepEqual(said?.ends, { 0: 4 })
-  assert.deepEqual(departure(guard({ old: [...open, close] }), 9999, 12_000)?.gone, [])
+  assert.deepEqual(departure(guard({ old: [...open, close] }), 9999, at(12_000))?.gone, [])
 })
 
 void test('it says nothing of those that left long ago', () => {
   const later = 10_000 + times.goneAfterMs
-  assert.deepEqual(departure(guard({ old: [...open, close] }), later, later)?.instances, {})
+  assert.deepEqual(departure(guard({ old: [...open, close] }), later, at(later))?.instances, {})
 })
 
 void test('it vouches for nothing while a connection is open or a batch is held, unanswered or to come back', () => {
-  assert.equal(departure(guard({ x: open }), 0, 12_000), undefined)
+  assert.equal(departure(guard({ x: open }), 0, at(12_000)), undefined)
   const owing: Event = { type: 'refused', mark: 'n', age: 0, oldest: 0, atMs: 9000 }
-  assert.equal(departure(guard({ x: [...open, owing, close] }), 0, 12_000), undefined)
+  assert.equal(departure(guard({ x: [...open, owing, close] }), 0, at(12_000)), undefined)
   const batch = {
     id: '1',
     instance: 'x',
@@ -61,7 +62,7 @@ void test('it vouches for nothing while a connection is open or a batch is held,
     mayRefuse: true,
   }
   const flying = new Map([['1', { batch, age: 0 }]])
-  assert.equal(departure({ ...guard({ x: [...open, close] }), flying }, 0, 12_000), undefined)
+  assert.equal(departure({ ...guard({ x: [...open, close] }), flying }, 0, at(12_000)), undefined)
 })
 
 void test('it is waited for until its writers are seen elsewhere, and as long as they may reconnect in part', () => {

@@ -72,11 +72,10 @@ test('a shrink can be made live later', async () => {
 test('whoever is waited for is named, with since when and how long at most', async () => {
   const fleet = await Fleet.of(2, { sealAfterMs: 60_000 })
   fleet.proxy(0).votes = false
-  const now = () => fleet.runtime.wallNow()
-  const writer = reduceLedger(newLedger('a', 0), { type: 'arrived', mark: 'm', age: 0, atMs: now() })
+  const writer = reduceLedger(newLedger('a', 0), { type: 'arrived', mark: 'm', age: 0, atMs: fleet.runtime.now() })
   const left = reduceLedger(
     { ...writer, instance: 'b', connections: 1 },
-    { type: 'lost', connection: '1', boundMs: 10, atMs: now() },
+    { type: 'lost', connection: '1', boundMs: 10, atMs: fleet.runtime.now() },
   )
   const api = apiOf(fleet, 0, { ledgers: [writer, left], held: 1, counted: { 'held too long': 2 }, late: 3 })
   await fleet.settled(api.change('orders', 'expand', { to: 6 }))
@@ -96,7 +95,7 @@ test('whoever is waited for is named, with since when and how long at most', asy
       ['b', 'left before it was clean'],
     ],
   )
-  assert.ok(Date.parse(instances?.[1]?.atMost ?? '') > now())
+  assert.ok(Date.parse(instances?.[1]?.atMost ?? '') > fleet.runtime.wallNow())
 })
 
 test('a change under way is shown with who is not ready, an aborted one with its reason', async () => {
