@@ -181,7 +181,7 @@ function clearTheWay(turn: Turn, batch: Batch, age: number): void {
 }
 
 /** Refusing something in its lane would reorder its producer's records, or write again what has gone. */
-function isFixed({ held }: GuardState, batch: Batch): boolean {
+export function isFixed({ held }: GuardState, batch: Batch): boolean {
   return held.some((one) => isSameLane(one.batch, batch) && (!one.batch.mayRefuse || one.isBound === true))
 }
 
@@ -340,6 +340,11 @@ function overdue({ state }: Turn, { age, oldest }: Held): { age: number; oldest:
   return { age, oldest, layout: Math.min(age, newest) }
 }
 
+/** Something in its lane may not be refused any more, and must not go before it. */
+function isFirm(waiting: readonly Held[], batch: Batch): boolean {
+  return waiting.some(({ batch: other, isBound }) => isBound === true && isSameLane(other, batch))
+}
+
 /** Judges every held batch again, in the order they came; a batch that stays keeps its lane. */
 function releaseHeld(turn: Turn): void {
   const waiting = turn.state.held
@@ -348,7 +353,7 @@ function releaseHeld(turn: Turn): void {
   for (const item of waiting) {
     const { batch } = item
     const isOverdue = turn.atMs - item.sinceMs >= turn.state.times.holdBoundMs
-    if (isOverdue && item.isBound === true) {
+    if (isOverdue && isFirm(waiting, batch)) {
       forward(turn, batch, { type: 'forward', ...overdue(turn, item), counts: ['held too long'] })
       continue
     }

@@ -15,7 +15,7 @@ import type { View } from '../../../state/view.ts'
 import type { Ledger } from '../clean.ts'
 import { departure, mayWrite } from '../departure.ts'
 import { forgetGone } from '../forgetting.ts'
-import { type GuardEvent, reduceGuard } from '../guard.ts'
+import { type GuardEvent, isFixed, reduceGuard } from '../guard.ts'
 import {
   type Batch,
   type CountReason,
@@ -28,6 +28,7 @@ import {
 import type { LayoutTimes } from '../times.ts'
 import { alertUntil, canSendNothingLate } from './alert.ts'
 import type { GuardContext } from './context.ts'
+import { forGood, mayRefuseForGood } from './late-refusal.ts'
 import { Learning } from './learning.ts'
 import { Parking } from './parking.ts'
 import { Pushes } from './pushes.ts'
@@ -36,17 +37,12 @@ import type { KnownTopic } from './known-topic.ts'
 import type { Writer } from './writers.ts'
 
 const refresh: BatchVerdict = { kind: 'refuse', errorCode: errorCodes.NOT_LEADER_OR_FOLLOWER }
-/** Refused for good: the code that costs most families exactly the one batch. */
-const forGood: BatchVerdict = { kind: 'refuse', errorCode: errorCodes.INVALID_PARTITIONS }
-/** Idempotent producers of these never recover from a code they take for final; aiokafka does not say its name. */
-const fragile = /^$|kafka-python|aiokafka/i
 /** The connection that stands for "some connection of the instance is open". */
 const anyConnection = 'any'
 /** Five requests on a connection are where the families that pipeline stop. */
 const MOST_IN_FLIGHT = 5
 
 interface Pending {
-  readonly batch: Batch
   readonly software: string
   decide(verdict: BatchVerdict): void
 }
@@ -80,7 +76,7 @@ export class TopicGuard {
     this.learning = new Learning(topic.rule.partitioner)
     this.pushes = new Pushes(this, context)
     this.stillness = new Stillness(this, context, (event) => this.dispatch(event))
-    this.parking = new Parking(this, context, (batch) => this.dispatch({ type: 'batch', batch }))
+    this.parking = new Parking(this, context, (event) => this.dispatch(event))
   }
 
   /** The view that the guard acts on; undefined: not known yet. */
@@ -156,7 +152,7 @@ export class TopicGuard {
       mayRefuse: acks !== 0 && (sequenced !== undefined || lane.mostInFlight <= 1),
       isPushed,
     }
-    this.pending.set(id, { batch, software, decide })
+    this.pending.set(id, { software, decide })
     if (!this.mayAct || this.parking.size > 0) this.parking.add(batch)
     else this.dispatch({ type: 'batch', batch })
     return {
@@ -165,7 +161,10 @@ export class TopicGuard {
         this.pending.delete(id)
         this.dispatch({ type: 'dropped', id })
       },
-      bound: () => this.dispatch({ type: 'bound', id }),
+      bound: () => {
+        this.parking.bound(id)
+        this.dispatch({ type: 'bound', id })
+      },
     }
   }
 
@@ -271,14 +270,19 @@ export class TopicGuard {
     for (const instance of gone) this.learning.forget(instance)
   }
 
-  /** This proxy begins a new life under another id: whatever was kept under the old one is void. */
+  /**
+   * This proxy begins a new life under another id: whatever was kept under the old one is void. What was held comes
+   * again, but where that would cost its producer's order: there it waits for the new life.
+   */
   restart(): void {
-    const waiting = this.state.held.map(({ batch }) => batch.id)
+    const { state } = this
     for (const id of this.state.flying.keys()) this.former.add(id)
     this.stillness.stops.clear()
     this.state = newGuard(this.context.state.proxy, this.times)
     this.alertUntilMs = -Infinity
-    for (const id of waiting) this.settle(id, 'refuse')
+    const fixed = state.held.filter(({ batch }) => isFixed(state, batch))
+    this.parking.takeBack(fixed.map(({ batch, sinceMs, isBound }) => ({ batch, sinceMs, isBound: isBound === true })))
+    for (const item of state.held) if (!fixed.includes(item)) this.settle(item.batch.id, 'refuse')
     for (const writer of this.context.writers.all()) {
       const known = writer.topics.get(this.topic.topicId)
       if (known?.isJoined !== true) continue
@@ -382,16 +386,12 @@ export class TopicGuard {
     const isLate = effects.some(
       (other) => other.type === 'count' && other.reason === 'late after the seal' && other.batch === batch,
     )
-    if (!isLate || !this.mayRefuseForGood(pending)) return pending.decide({ kind: 'forward' })
+    if (!isLate || !mayRefuseForGood(this.topic.rule, batch, pending.software))
+      return pending.decide({ kind: 'forward' })
     this.pending.delete(batch.id)
     this.context.refused.add(this.topic.name, 'late', batch.instance)
     pending.decide(forGood)
     this.dispatch({ type: 'answered', id: batch.id, end: 0, lapsed: false })
-  }
-
-  /** `late: refuse`, but never where it would break the producer for good. */
-  private mayRefuseForGood({ batch, software }: Pending): boolean {
-    return this.topic.rule.late === 'refuse' && !(batch.sequenced !== undefined && fragile.test(software))
   }
 }
 

@@ -140,6 +140,17 @@ void test('what may not be refused any more, since the rest of its request has g
   assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs)), ['held too long', 'forward'])
 })
 
+void test('what is before it in its lane goes when its own time is over, and is not refused', () => {
+  const bench = new Bench()
+  bench.write({ kind: 'topic', proxy: 'b', name: 't', count: 3 }).view()
+  const [first, bound] = [batch(7, [7]), batch(7, [7])]
+  bench.do({ type: 'batch', batch: first }, 0)
+  bench.do({ type: 'batch', batch: bound }, 100)
+  bench.do({ type: 'bound', id: bound.id })
+  assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs)), ['held too long', 'forward'])
+  assert.deepEqual(named(bench.do({ type: 'tick' }, times.holdBoundMs + 100)), ['held too long', 'forward'])
+})
+
 void test('what waited when its connection was lost leaves its lane, and may come back', () => {
   const bench = new Bench().open(6, 'seal')
   bench.loop(bench.view())
