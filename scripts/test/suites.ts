@@ -21,10 +21,16 @@ export interface Suite {
 const tsx = ['node', '--import', 'tsx']
 const npm = (script: string) => ['npm', 'run', '-s', script]
 
-/** The test files of a folder of test/, run by node:test. */
+/** The test files of a folder of test/, run by node:test: one after the other on any machine, as they may share a broker. */
 function nodeTest(folder: string): string[] {
   const names = readdirSync(join(root, 'test', folder)).filter((name) => name.endsWith('.test.ts'))
-  return [...tsx, '--test', '--test-reporter=spec', ...names.map((name) => join('test', folder, name))]
+  return [
+    ...tsx,
+    '--test',
+    '--test-concurrency=1',
+    '--test-reporter=spec',
+    ...names.map((name) => join('test', folder, name)),
+  ]
 }
 
 export const suites: readonly Suite[] = [

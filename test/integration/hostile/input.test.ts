@@ -73,6 +73,8 @@ before(async () => {
     HEADGATE_LIMITS_HEADER_TIMEOUT: '1s',
     HEADGATE_LIMITS_PROGRESS_TIMEOUT: '3s',
     HEADGATE_LOG_LEVEL: 'warn',
+    // Else its memory is also what nobody has collected yet, which is more the busier the machine is.
+    NODE_OPTIONS: '--max-old-space-size=48',
   })
   pid = served.child.pid ?? 0
   await until(() => (cluster.nodes.get(1)?.connections ?? 0) > 0)
@@ -117,6 +119,17 @@ async function logged(is: (line: Record<string, unknown>) => boolean, count?: nu
   const found = (): number => served.log.filter(is).length
   await until(() => found() >= (count ?? 1))
   if (count !== undefined) assert.equal(found(), count)
+}
+
+/** Until the proxy holds answers for its clients, and all it holds stays as it is while others are served. */
+async function untilStill(): Promise<void> {
+  let held = 0
+  for (let same = 0; same < 20; ) {
+    await canary.check()
+    const now = (await metrics(served.admin)).get('headgate_buffered_bytes{towards="client"}') ?? 0
+    same = now > 0 && now === held ? same + 1 : 0
+    held = now
+  }
 }
 
 async function isClosed(bytes: Buffer, end = false): Promise<RawClient> {
@@ -221,7 +234,7 @@ describe('hostile clients', { timeout }, () => {
     await unharmed()
   })
 
-  test('2,000 connections at once', async () => {
+  test('2,000 connections at once', async (t) => {
     const before = residentBytes(pid)
     const clients = await Promise.all(Array.from({ length: 2000 }, () => RawClient.connect(served.bootstrap)))
     const replies = await Promise.all(
@@ -232,10 +245,11 @@ describe('hostile clients', { timeout }, () => {
     const grown = residentBytes(pid) - before
     for (const client of clients) client.close()
     await unharmed()
+    t.diagnostic(`${Math.round(grown / 2 ** 20)} MiB more`)
     assert.ok(grown < 120 * 1024 * 1024, `2,000 connections took ${Math.round(grown / 2 ** 20)} MiB`)
   })
 
-  test('readers that do not read: memory is bounded, and they get everything in the end', async () => {
+  test('readers that do not read: memory is bounded, and they get everything in the end', async (t) => {
     cluster.respond = (frame) =>
       responseFrame(frame.readInt32BE(8), frame[5] === DELETE_TOPICS ? Buffer.alloc(4_000_000, 3) : frame.subarray(18))
     const before = residentBytes(pid)
@@ -245,14 +259,14 @@ describe('hostile clients', { timeout }, () => {
       for (let i = 0; i < 4; i++)
         client.send(requestFrame({ apiKey: DELETE_TOPICS, correlationId: i, body: Buffer.alloc(10) }))
     }
-    await delay(1500)
-    await canary.check()
+    await untilStill()
     const grown = residentBytes(pid) - before
     for (const client of clients) client.socket.resume()
     await Promise.all(clients.map((client) => client.until(() => client.frames.length === 4)))
     for (const client of clients) client.close()
     cluster.respond = undefined
     await unharmed()
+    t.diagnostic(`${Math.round(grown / 2 ** 20)} MiB more`)
     assert.ok(grown < 100 * 1024 * 1024, `480 MB of answers that nobody reads took ${Math.round(grown / 2 ** 20)} MiB`)
   })
 })
@@ -334,8 +348,10 @@ describe('a failing upstream', { timeout }, () => {
   })
 })
 
-test('after all of it the memory is bounded', { timeout }, async () => {
+test('after all of it the memory is bounded', { timeout }, async (t) => {
   await canary.check()
-  assert.ok(residentBytes(pid) < 256 * 1024 * 1024, `${Math.round(residentBytes(pid) / 2 ** 20)} MiB`)
+  const resident = Math.round(residentBytes(pid) / 2 ** 20)
+  t.diagnostic(`${resident} MiB`)
+  assert.ok(resident < 200, `${resident} MiB`)
   assert.ok(canary.exchanged > 100)
 })

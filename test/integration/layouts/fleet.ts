@@ -1,8 +1,8 @@
 /** Several proxies in front of one broker, as one fleet; each behind a relay of its own, so that it can be cut off. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { Kafka, logLevel } from 'kafkajs'
 import { startKafka, type KafkaCluster } from '../../../scripts/kafka/cluster.ts'
 import { freePorts } from '../../../scripts/kafka/ports.ts'
+import { until } from '../../support/until.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { Relay } from './relay.ts'
 import type { Way } from './scenario.ts'
@@ -40,11 +40,21 @@ export async function startFleet(size: number, more: string): Promise<Fleet> {
       const relay = await Relay.start(advertisedPort, port)
       members.push({ proxy: await startProxy(`127.0.0.1:${advertisedPort}`, { more }), relay })
     }
+    await until(() => areActing(members.map(({ proxy }) => proxy)))
   } catch (error) {
     await stop()
     throw error
   }
   return { kafka, members, way: () => wayThrough(members.map(({ proxy }) => proxy)), stop }
+}
+
+/** Whether all proxies know each other as one fleet that can change topics. */
+export async function areActing(proxies: readonly Proxy[]): Promise<boolean> {
+  const acts = async ({ admin }: Proxy): Promise<boolean> => {
+    const state = (await (await fetch(`${admin}/api/state`)).json()) as { condition: string; proxies: unknown[] }
+    return state.condition === 'ready' && state.proxies.length === proxies.length
+  }
+  return (await Promise.all(proxies.map(acts))).every(Boolean)
 }
 
 /** Clients spread over the proxies; changes are asked of the last one. */
@@ -53,8 +63,13 @@ export function wayThrough(proxies: readonly Proxy[]): Way {
   const plain = directly(asked.bootstrap)
   return {
     bootstraps: proxies.map(({ bootstrap }) => bootstrap),
-    create: (topic, partitions) => plain.create(topic, partitions),
+    async create(topic, partitions) {
+      await plain.create(topic, partitions)
+      // In the log, so that a change is not asked for too early.
+      await until(async () => (await Promise.all(proxies.map((proxy) => phaseAt(proxy, topic)))).every(Boolean))
+    },
     count: (topic) => plain.count(topic),
+    isDecided: async (topic) => (await areActing(proxies)) && (await phaseAt(asked, topic)) !== 'preparing',
     async counted(topic) {
       const pages = proxies.map(async ({ admin }) => (await fetch(`${admin}/api/topics/${topic}`)).json())
       const topics = (await Promise.all(pages)) as { counted: Record<string, number> }[]
@@ -71,6 +86,13 @@ export function wayThrough(proxies: readonly Proxy[]): Way {
       await post(`${asked.admin}/api/topics/${topic}/shrink`, { to })
     },
   }
+}
+
+/** What is under way at the topic; undefined: the proxy does not know it. */
+async function phaseAt({ admin }: Proxy, topic: string): Promise<string | undefined> {
+  const answer = await fetch(`${admin}/api/topics/${topic}`)
+  const { phase } = (await answer.json()) as { phase?: string }
+  return answer.ok ? phase : undefined
 }
 
 /** As an admin client does it, at any address of the cluster. */
@@ -95,12 +117,13 @@ export function directly(bootstrap: string): Way {
             (offsets) => offsets.length === numPartitions,
             () => false,
           )
-        while (!(await isServed())) await delay(50)
+        await until(isServed)
       })
     },
     change: async (topic, count) => {
       await once((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }], timeout: 45_000 }))
     },
+    isDecided: async () => true,
     counted: async () => 0,
     describe: async () => '',
     count: async (topic) => {

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FamilyName } from '../../../scripts/setup/families.ts'
 import { allRules, check, rulesNamed } from '../../checker/checker.ts'
 import type { HistoryEvent, RunSettings } from '../../checker/history.ts'
+import { until } from '../../support/until.ts'
 import { type ClientProgram, type Run, watching } from '../client.ts'
 import { historyOf, type Part } from '../faults/history.ts'
 
@@ -28,6 +29,8 @@ export interface Way {
   readonly bootstraps: readonly string[]
   change(topic: string, to: number): Promise<void>
   create(topic: string, partitions: number): Promise<void>
+  /** All proxies are there and no change is being prepared: what was asked for is open, or aborted. */
+  isDecided(topic: string): Promise<boolean>
   /** The count that a new client is shown. */
   count(topic: string): Promise<number>
   /** Batches for whose order no proxy could vouch. */
@@ -57,6 +60,8 @@ const workMs = (consumer: FamilyName): number => (consumer === 'sarama' ? 40 : c
 /** Acknowledged before the first change: seconds of work for one member; and after each. */
 const backlog = 400
 const progress = 200
+/** Of a change that is disturbed. */
+const MOST_ASKS = 3
 /** Clients notice a change of layout with their next refresh, or when they are pushed. */
 const metadataMs = 2000
 /** Their sends have an order only if each waits for the one before. */
@@ -64,12 +69,15 @@ const unordered: ReadonlySet<FamilyName> = new Set(['kafkajs', 'platformatic'])
 
 export type Start = (family: FamilyName) => ClientProgram
 
-/** Runs it to its end: everything acknowledged was delivered. `disturb` is called after each change was asked for. */
+/**
+ * Runs it to its end: everything acknowledged was delivered. `disturb` is called after each change was asked for; only
+ * then may that fail, and is asked again.
+ */
 export async function play(
   scenario: Scenario,
   way: Way,
   start: Start,
-  disturb: (run: { step: number; asked: Promise<void> }) => Promise<void> = async ({ asked }) => asked,
+  disturb?: () => Promise<void>,
 ): Promise<Outcome> {
   const { topic, producer, consumer, idempotent, counts } = scenario
   const programs: ClientProgram[] = []
@@ -128,8 +136,12 @@ export async function play(
     for (const [step, count] of later.entries()) {
       await more(step === 0 ? backlog : progress, sending)
       const asked = way.change(topic, count)
-      await disturb({ step, asked })
-      await untilChanged(way, topic, count, asked)
+      if (disturb === undefined) await asked
+      else {
+        asked.catch(() => undefined) // seen below
+        await disturb()
+        await untilChanged(way, topic, count, asked)
+      }
       const changedAt = Date.now()
       if (count > widest) {
         const isNew = (partition: number | undefined): boolean => (partition ?? 0) >= widest
@@ -213,16 +225,26 @@ async function more(count: number, sending: Run): Promise<void> {
   await watching([sending], `${count} more acknowledged`, () => acknowledged(sending).length >= before + count)
 }
 
-/** Asks again where the first call came to nothing: the proxy that was asked may be gone, or the change was aborted. */
+/**
+ * Whoever was asked may be the victim: then the change goes on without an answer, or is aborted and has to be asked for
+ * again. What was answered is printed, and an error if it is the last.
+ */
 async function untilChanged(way: Way, topic: string, count: number, asked: Promise<void>): Promise<void> {
-  for (let tries = 0, call = asked; ; tries++, call = way.change(topic, count)) {
-    try {
-      return await call
-    } catch (error) {
-      if ((await way.count(topic).catch(() => 0)) === count) return
-      if (tries === 5) throw error
-      await delay(2000)
-    }
+  for (let asks = 1, call = asked; ; asks++, call = way.change(topic, count)) {
+    const failure = await call.then(
+      () => undefined,
+      (error: Error) => error,
+    )
+    if (failure === undefined) return
+    console.log(`${topic} to ${count}, asked ${asks} times: ${failure.message}`)
+    const isDone = (): Promise<boolean> =>
+      way.count(topic).then(
+        (shown) => shown === count,
+        () => false,
+      )
+    await until(async () => (await isDone()) || (await way.isDecided(topic)))
+    if (await isDone()) return
+    if (asks === MOST_ASKS) throw failure
   }
 }
 

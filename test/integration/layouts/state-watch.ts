@@ -8,6 +8,9 @@ interface Seen {
   readonly proxy: string
 }
 
+/** Far longer than a change takes. */
+const patienceMs = 120_000
+
 export class StateWatch {
   readonly #consumer: Consumer
   readonly #seen: Seen[] = []
@@ -34,15 +37,23 @@ export class StateWatch {
     return watch
   }
 
-  /** Resolves when a record of the kind is in the log for the topic of this name. */
+  /** Resolves when a record of the kind is in the log for the topic of this name; rejects when none comes. */
   recorded(topic: string, kind: string): Promise<void> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      const finish = (error?: Error): void => {
+        clearTimeout(timer)
+        this.#checks.delete(check)
+        if (error === undefined) resolve()
+        else reject(error)
+      }
       const check = (): void => {
         const topicId = this.#seen.find((record) => record.kind === 'topic' && record.name === topic)?.topicId
-        if (!this.#seen.some((record) => record.kind === kind && record.topicId === topicId)) return
-        this.#checks.delete(check)
-        resolve()
+        if (this.#seen.some((record) => record.kind === kind && record.topicId === topicId)) finish()
       }
+      const timer = setTimeout(() => {
+        const last = this.#seen.slice(-10).map((record) => JSON.stringify(record).slice(0, 200))
+        finish(new Error([`no ${kind} of ${topic} in ${patienceMs} ms; last:`, ...last].join('\n')))
+      }, patienceMs)
       this.#checks.add(check)
       check()
     })

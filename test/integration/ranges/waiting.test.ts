@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Admin, Kafka, logLevel, type Producer } from 'kafkajs'
 import { type FamilyName, familyNames, prepareFamily } from '../../../scripts/setup/families.ts'
 import { sharedKafka, type SharedKafka } from '../../kafka/shared.ts'
+import { until } from '../../support/until.ts'
 import { type ClientEvent, ClientProgram, type Run } from '../client.ts'
 import { isEvent } from '../matrix/observe.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
@@ -84,6 +85,12 @@ class Waiter {
 
   async got(offset: number): Promise<void> {
     await this.run.until(`offset ${offset}`, (events) => this.delivered(events).includes(offset))
+  }
+
+  /** Resolves when every Fetch that found the record is over. */
+  async waits(): Promise<void> {
+    const now = Date.now()
+    await until(() => (requests.between(this.clientId, now, Infinity).requests['Fetch'] ?? 0) >= 3)
   }
 
   delivered(events: readonly ClientEvent[] = this.run.events): number[] {
@@ -173,7 +180,7 @@ describe(`nothing for ${waitMs / 1000} s`, () => {
     for (const { family, program } of programs)
       waiters.set(family, new Waiter(family, new ClientProgram(family, program)))
     await everybody((waiter) => waiter.got(batch.own))
-    await delay(3 * maxWaitMs) // every Fetch that found the record is over
+    await everybody((waiter) => waiter.waits())
     const from = Date.now()
     while (Date.now() < from + waitMs) {
       await append(someOthers(1))
