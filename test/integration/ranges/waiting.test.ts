@@ -87,10 +87,14 @@ class Waiter {
     await this.run.until(`offset ${offset}`, (events) => this.delivered(events).includes(offset))
   }
 
-  /** Resolves when every Fetch that found the record is over. */
+  /** Resolves when every Fetch that found the record is over, and all that it does while it waits was done once. */
   async waits(): Promise<void> {
     const now = Date.now()
-    await until(() => (requests.between(this.clientId, now, Infinity).requests['Fetch'] ?? 0) >= 3)
+    await until(() => {
+      const { Fetch = 0, Heartbeat = 0 } = requests.between(this.clientId, now, Infinity).requests
+      return Fetch >= 3 && Heartbeat >= 1
+    })
+    await this.run.until('a position', (events) => events.some((one) => isEvent('position')(one) && one.at > now))
   }
 
   delivered(events: readonly ClientEvent[] = this.run.events): number[] {
