@@ -26,6 +26,8 @@ export interface LayoutsRigOptions {
   readonly proxies?: number
   readonly count?: number
   readonly rule?: Record<string, unknown>
+  /** Which topics the rule is for; left out: the one. */
+  readonly matches?: string
   readonly times?: Partial<LayoutTimes>
   readonly seed?: number
   /** In place of the real one, per proxy. */
@@ -71,7 +73,7 @@ export class LayoutsRig {
     const config = configSchema.parse({
       upstream: { bootstrap: this.broker.bootstrap },
       listeners: [{ name: `l${index}`, nodeIds: '0-3', basePort }],
-      topics: { [TOPIC]: { layouts: this.options.rule ?? {} } },
+      topics: { [this.options.matches ?? TOPIC]: { layouts: this.options.rule ?? {} } },
     })
     const { times, state } = this.options
     const layouts = {

@@ -307,24 +307,27 @@ export class Topics implements LayoutTopics {
     }
     this.isAsking = true
     try {
-      const found = await this.options.cluster.describeTopics(names)
+      const found = await this.options.cluster.describeTopics(names).finally(() => (this.isAsking = false))
       if (this.isStopped) return true
       for (const topic of found) this.described(topic)
+      if (names !== undefined) this.answered(names, found)
+      this.askWanted()
       if (names === undefined) await this.listed(found)
-      else this.answered(names, found)
       return true
     } catch (error) {
       if (names === undefined) this.failure = (error as Error).message
       this.options.log.debug({ error: String(error) }, 'topics could not be learned from the cluster')
+      this.askWanted()
       return false
-    } finally {
-      this.isAsking = false
-      if (this.wanted.size > 0 && !this.isStopped) {
-        const wanted = [...this.wanted]
-        this.wanted.clear()
-        void this.ask(wanted)
-      }
     }
+  }
+
+  /** What is asked about topics that may be gone must not hold up one that was just met: its records wait. */
+  private askWanted(): void {
+    if (this.wanted.size === 0 || this.isStopped || this.isAsking) return
+    const wanted = [...this.wanted]
+    this.wanted.clear()
+    void this.ask(wanted)
   }
 
   /** The cluster says so to our own client. */
