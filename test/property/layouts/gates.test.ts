@@ -9,7 +9,9 @@ import fc from 'fast-check'
 import { gatesOf } from '../../../src/features/layouts/gate.ts'
 import type { TopicState } from '../../../src/state/topic-state.ts'
 import { checkAsync } from '../../support/property.ts'
-import { Gated, layout, sealed, topicOf } from '../../unit/features/layouts/gates/gated-cluster.ts'
+import { layout, sealed } from '../../support/layout-states.ts'
+import { Gated } from '../../unit/features/layouts/gates/gated.ts'
+import { topicOf } from '../../unit/features/layouts/gates/set-state.ts'
 
 const ends = fc.tuple(fc.nat(8), fc.nat(8), fc.nat(8), fc.nat(8))
 const record = (offsets: readonly number[], count: number): Record<number, number> =>

@@ -3,7 +3,9 @@ import { test } from 'node:test'
 import { apiKeys } from '../../../../../src/protocol/api-table.ts'
 import { encodeSubscription } from '../../../../../src/protocol/embedded.ts'
 import { codecRequest } from '../../../../support/codec-frames.ts'
-import { Gated, grown, layout, topicOf } from './gated-cluster.ts'
+import { layout } from '../../../../support/layout-states.ts'
+import { Gated } from './gated.ts'
+import { grown, topicOf } from './set-state.ts'
 
 type Owned = { topic: string; partitions: number[] }[]
 

@@ -2,12 +2,6 @@
  * A topic behind the gates, on a rig in virtual time: logs of real batches that a scripted broker serves and `Cluster`
  * answers for, a state that a test sets, and one client whose Fetches the real editor edits.
  */
-import {
-  type Cluster,
-  partitionKey,
-  type TopicDescription,
-  type TopicPartition,
-} from '../../../../../src/cluster/cluster.ts'
 import type { BrokerAddresses } from '../../../../../src/editors/addresses.ts'
 import { FetchEditor } from '../../../../../src/editors/fetch/editor.ts'
 import { GroupGates } from '../../../../../src/features/layouts/gates/group-gates.ts'
@@ -20,189 +14,14 @@ import type { OffsetCommitRequest } from '../../../../../src/protocol/generated/
 import type { OffsetFetchRequest } from '../../../../../src/protocol/generated/09-offset-fetch.ts'
 import { peekBodyStart } from '../../../../../src/protocol/peek.ts'
 import { Reader } from '../../../../../src/protocol/reader.ts'
-import { isControl, lastOffsetOf } from '../../../../../src/records/batch.ts'
-import { buildBatch } from '../../../../../src/records/build.ts'
 import { readRecords } from '../../../../../src/records/read.ts'
-import type { State, StateStatus } from '../../../../../src/state/state.ts'
-import type { Layout, TopicState } from '../../../../../src/state/topic-state.ts'
+import type { TopicState } from '../../../../../src/state/topic-state.ts'
 import { codecRequest, codecResponse, openResponse } from '../../../../support/codec-frames.ts'
-import { layout, sealed } from '../../../../support/layout-states.ts'
 import { type Peer, Rig } from '../../../../support/rig.ts'
+import { LogCluster, type PartLog } from './log-cluster.ts'
+import { grown, SetState, TOPIC_ID } from './set-state.ts'
 
-export { layout, sealed }
-
-export const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAKg'
 const addresses: BrokerAddresses = { advertised: () => ({ host: 'proxy', port: 1 }), learn: () => undefined }
-
-export const topicOf = (layouts: Layout[], more: Partial<TopicState> = {}): TopicState => ({
-  topicId: TOPIC_ID,
-  name: 't',
-  layouts,
-  cuts: [],
-  ...more,
-})
-
-/** 1 → 2 partitions, sealed at `boundary` of partition 0. */
-export const grown = (boundary: number): TopicState =>
-  topicOf([layout(0, 1), layout(1, 2, { starts: { 1: 0 }, ...sealed({ 0: boundary }) })])
-
-export class SetState implements State {
-  topic: TopicState | undefined
-  isLeased = true
-  readonly proxy = 'p'
-  private readonly listeners: (() => void)[] = []
-
-  set(topic: TopicState | undefined): void {
-    this.topic = topic
-    for (const listener of this.listeners) listener()
-  }
-
-  view(topicId: string) {
-    return this.topic === undefined || topicId !== TOPIC_ID
-      ? undefined
-      : { topic: this.topic, fleet: { members: {} }, position: 0 }
-  }
-
-  topicIds = () => [TOPIC_ID]
-  mayAct = () => this.isLeased
-  isLeader = () => false
-  append(): void {}
-  onChange(listener: () => void): void {
-    this.listeners.push(listener)
-  }
-  status(): StateStatus {
-    throw new Error('not asked for')
-  }
-}
-
-interface Batch {
-  readonly bytes: Buffer
-  readonly base: number
-  readonly end: number
-}
-
-/** One partition's log. */
-export class PartLog {
-  batches: Batch[] = []
-  start = 0
-  leaderEpoch = 0
-  end = 0
-  /** Behind `end` while replication lags. */
-  lag = 0
-
-  get highWatermark(): number {
-    return this.end - this.lag
-  }
-
-  append(keys: string, more: { control?: boolean; aborted?: boolean } = {}): this {
-    const records = [...keys].map((key) => ({ key: Buffer.from(key), value: Buffer.from('v') }))
-    const base = this.end
-    const control = more.control === true ? { control: true, transactional: true, producerId: 5, producerEpoch: 0 } : {}
-    const bytes = buildBatch({ baseOffset: base, leaderEpoch: this.leaderEpoch, records, ...control })
-    this.end += keys.length
-    if (more.aborted !== true) this.batches.push({ bytes, base, end: this.end })
-    return this
-  }
-
-  /** Compaction: batches in [from, to) are gone. */
-  compact(from: number, to: number): void {
-    this.batches = this.batches.filter(({ base, end }) => end <= from || base >= to)
-  }
-
-  read(offset: number, maxBytes: number): Buffer {
-    const found: Buffer[] = []
-    let size = 0
-    for (const { bytes, end } of this.batches) {
-      if (end <= offset || end > this.highWatermark) continue
-      if (size > 0 && size + bytes.length > maxBytes) break
-      found.push(bytes)
-      size += bytes.length
-    }
-    return Buffer.concat(found)
-  }
-
-  first(from: number, to: number): number | undefined {
-    for (const { bytes, end } of this.batches) {
-      if (end <= from || isControl(bytes, 0) || lastOffsetOf(bytes, 0) < from) continue
-      const record = readRecords(bytes, 1 << 20).find(({ offset }) => offset >= from && offset < to)
-      if (record !== undefined) return record.offset
-    }
-    return undefined
-  }
-}
-
-export class LogCluster implements Cluster {
-  readonly logs: PartLog[] = []
-  readonly commits = new Map<string, Map<number, number>>()
-  readonly asked: { what: string; atMs: number }[] = []
-  fails = false
-  /** What Metadata says of every leader epoch, if not the truth. */
-  shownEpoch: number | undefined
-  /** Held back until it resolves: answers of `committed`. */
-  hold: Promise<void> | undefined
-  now: () => number = () => 0
-  pause: (ms: number) => Promise<unknown> = () => Promise.resolve()
-
-  commit(group: string, q: number, offset: number): void {
-    this.commits.set(group, (this.commits.get(group) ?? new Map<number, number>()).set(q, offset))
-  }
-
-  count(what: string): number {
-    return this.asked.filter((asked) => asked.what === what).length
-  }
-
-  async describeTopics(): Promise<readonly TopicDescription[]> {
-    this.ask('describeTopics')
-    const partitions = this.logs.map(({ leaderEpoch }) => ({ leader: 1, leaderEpoch: this.shownEpoch ?? leaderEpoch }))
-    return [{ name: 't', topicId: TOPIC_ID, partitions }]
-  }
-
-  async endOffsets(_topic: string, partitions: readonly number[]) {
-    this.ask('endOffsets')
-    return Object.fromEntries(partitions.map((q) => [q, this.log(q).highWatermark]))
-  }
-
-  async startOffsets(_topic: string, partitions: readonly number[]) {
-    this.ask('startOffsets')
-    return Object.fromEntries(partitions.map((q) => [q, this.log(q).start]))
-  }
-
-  async createPartitions(): Promise<void> {
-    throw new Error('not asked for')
-  }
-
-  async committed(group: string, partitions: readonly TopicPartition[]): Promise<ReadonlyMap<string, number>> {
-    this.ask('committed')
-    const rows = new Map<string, number>()
-    for (const { topic, partition } of partitions) {
-      const offset = this.commits.get(group)?.get(partition)
-      if (offset !== undefined) rows.set(partitionKey(topic, partition), offset)
-    }
-    await this.pause(10)
-    await this.hold
-    return rows
-  }
-
-  async firstDeliverable(_topic: string, q: number, from: number, to: number): Promise<number | undefined> {
-    this.ask('firstDeliverable')
-    if (this.log(q).highWatermark < to) throw new Error('the log ends below')
-    return this.log(q).first(from, to)
-  }
-
-  async endOfEpoch(_topic: string, q: number, leaderEpoch: number): Promise<number | undefined> {
-    this.ask('endOfEpoch')
-    return leaderEpoch <= this.log(q).leaderEpoch ? this.log(q).end : undefined
-  }
-
-  log(q: number): PartLog {
-    return (this.logs[q] ??= new PartLog())
-  }
-
-  private ask(what: string): void {
-    this.asked.push({ what, atMs: this.now() })
-    if (this.fails) throw new Error('the test says no')
-  }
-}
 
 const defaultRule: TopicRule = {
   topic: /t/,
