@@ -26,6 +26,9 @@ interface Entry extends Instance {
 
 /** How long an instance without connections is remembered: clients drop idle connections after 9 to 10 minutes. */
 const forgetAfterMs = 15 * 60_000
+/** Groups of one instance, and lives of its member in one of them, that are remembered: those used last. */
+const groupsMax = 1000
+const formerMax = 64
 /** How often those that are gone are looked for, at most: a walk over all of them. */
 const forgetEveryMs = 10_000
 
@@ -105,10 +108,15 @@ export class Instances implements InstanceRegistry {
   }
 
   private membership(entry: Entry, groupId: string): Membership {
-    let membership = entry.memberships.get(groupId)
-    if (membership === undefined) {
-      membership = { groupId, memberId: '', generation: -1, groupInstanceId: null }
-      entry.memberships.set(groupId, membership)
+    const { memberships, former } = entry
+    const known = memberships.get(groupId)
+    const membership = known ?? { groupId, memberId: '', generation: -1, groupInstanceId: null }
+    memberships.delete(groupId)
+    memberships.set(groupId, membership)
+    if (memberships.size > groupsMax) {
+      const [oldest = ''] = memberships.keys()
+      memberships.delete(oldest)
+      former.delete(oldest)
     }
     return membership
   }
@@ -119,6 +127,7 @@ export class Instances implements InstanceRegistry {
     if (former === undefined) entry.former.set(peek.groupId, (former = new Set()))
     if (former.has(peek.memberId)) entry.ambiguous = true
     if (membership.memberId !== '') former.add(membership.memberId)
+    if (former.size > formerMax) for (const oldest of former) if (former.delete(oldest)) break
     membership.memberId = peek.memberId
     membership.generation = peek.generation
   }

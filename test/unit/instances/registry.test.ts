@@ -198,3 +198,20 @@ test('tokens lie in 127.64.0.0 to 127.127.255.255, each another address', () => 
     assert.equal(isToken(address), false, address)
   for (const address of ['10.0.0.1', '::1', '1127.0.0.1', '']) assert.equal(isLoopbackAddress(address), false, address)
 })
+
+test('an instance that goes from group to group, or from member id to member id, costs no more with time', () => {
+  const world = new World()
+  const connection = world.connect('ports', 1, '10.0.0.1')
+  for (let i = 0; i < 5000; i++) {
+    world.bind(connection, `m${i}`, 1, `group-${i}`)
+    world.bind(connection, `m${i}`, 1)
+  }
+  const groups = [...(connection.instance?.memberships.keys() ?? [])]
+  assert.equal(groups.length, 1000)
+  assert.deepEqual(memberOf(connection), ['m4999', 1], 'what is in use stays')
+  assert.equal(connection.instance?.ambiguous, false)
+  world.bind(connection, 'm0', 1)
+  assert.equal(connection.instance?.ambiguous, false, 'so long ago that nobody remembers')
+  world.bind(connection, 'm4999', 1)
+  assert.equal(connection.instance?.ambiguous, true)
+})

@@ -35,6 +35,9 @@ export interface Lead {
   atMs: number
 }
 
+/** Groups that are remembered of one instance: those used last. */
+const GROUPS_MAX = 1000
+
 export class Ownership implements Handler {
   readonly name = 'ownership'
   readonly interests: readonly Interest[] = [
@@ -130,11 +133,10 @@ export class Ownership implements Handler {
   private at(instance: Instance, group: string): Owned {
     let groups = this.owned.get(instance)
     if (groups === undefined) this.owned.set(instance, (groups = new Map<string, Owned>()))
-    let owned = groups.get(group)
-    if (owned === undefined) {
-      owned = { isLeader: false, isServerSide: false, partitions: undefined }
-      groups.set(group, owned)
-    }
+    const owned = groups.get(group) ?? { isLeader: false, isServerSide: false, partitions: undefined }
+    groups.delete(group)
+    groups.set(group, owned)
+    if (groups.size > GROUPS_MAX) for (const oldest of groups.keys()) if (groups.delete(oldest)) break
     return owned
   }
 }

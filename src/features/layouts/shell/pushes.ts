@@ -22,6 +22,10 @@ export class Pushes {
     this.context = context
   }
 
+  forget(instance: string): void {
+    this.done.delete(instance)
+  }
+
   /** Whether these batches, all that a request has of this topic, are to be refused once. Notes it if so. */
   atProduce(writer: Writer, batches: readonly ProduceBatch[]): boolean {
     const target = this.target(writer)

@@ -267,7 +267,7 @@ export class TopicGuard {
   tidy(): void {
     const { state, gone } = forgetGone(this.state, this.context.runtime.now(), !this.isAlert)
     this.state = state
-    for (const instance of gone) this.learning.forget(instance)
+    for (const instance of gone) for (const memory of [this.learning, this.pushes]) memory.forget(instance)
   }
 
   /**
