@@ -2,6 +2,9 @@
  * What members send besides Fetch: what they subscribe to and where they begin; a Heartbeat makes their commits be read again
  * (the exchange of positions in KIP-253), and a commit that the coordinator acknowledged here counts at once. A commit inside a
  * transaction counts when the transaction is committed, which only the next read tells.
+ *
+ * Invariant: a commit that has to wait is not overtaken by what its member sends after it on the same connection: behind
+ * a JoinGroup or LeaveGroup it would be refused.
  */
 import { apiKeys } from '../../../protocol/api-table.ts'
 import { codec } from '../../../protocol/codecs.ts'
@@ -21,6 +24,9 @@ const transactional = codec(apiKeys.TxnOffsetCommit)
 const joins = codec(apiKeys.JoinGroup)
 const offsets = codec(apiKeys.OffsetFetch)
 const beats = codec(apiKeys.ConsumerGroupHeartbeat)
+const leaves = codec(apiKeys.LeaveGroup)
+/** Longer than a start position is waited for (start-commits.ts), one after the other. */
+const HOLD_MS = 15_000
 
 type Memberships = Instance['memberships']
 
@@ -28,6 +34,7 @@ export class MemberRequests implements Handler {
   readonly name = 'gates'
   readonly interests: readonly Interest[] = [
     { apiKey: apiKeys.JoinGroup, side: 'request', depth: 'full' },
+    { apiKey: apiKeys.LeaveGroup, side: 'request', depth: 'full' },
     { apiKey: apiKeys.Heartbeat, side: 'request', depth: 'header' },
     { apiKey: apiKeys.ConsumerGroupHeartbeat, side: 'request', depth: 'full' },
     { apiKey: apiKeys.OffsetCommit, side: 'request', depth: 'full' },
@@ -43,7 +50,10 @@ export class MemberRequests implements Handler {
   }
 
   onRequest(exchange: Exchange): Verdict {
-    if (exchange.apiKey === apiKeys.TxnOffsetCommit) return this.ordered(exchange)
+    const { apiKey } = exchange
+    if (apiKey === apiKeys.TxnOffsetCommit) return this.ordered(exchange)
+    const changesMembers = apiKey === apiKeys.JoinGroup || apiKey === apiKeys.LeaveGroup
+    if (changesMembers && exchange.connection.holds.size > 0 && this.follows(exchange)) return taken
     const memberships = exchange.connection.instance?.memberships
     if (memberships === undefined) return undefined
     switch (exchange.apiKey) {
@@ -135,14 +145,22 @@ export class MemberRequests implements Handler {
   /** Holds a commit while a start position of its group may be written over it. */
   private ordered(exchange: Exchange): Verdict {
     const { apiKey, connection } = exchange
-    if (!this.gates.startCommits.isUnderWay) return undefined
-    const groupId =
-      apiKey === apiKeys.OffsetCommit
-        ? requestOf(exchange, (reader, version) => commits.decodeRequest(reader, version))?.groupId
-        : requestOf(exchange, (reader, version) => transactional.decodeRequest(reader, version))?.groupId
+    if (!this.gates.startCommits.isUnderWay && connection.holds.size === 0) return undefined
+    const kind = apiKey === apiKeys.OffsetCommit ? commits : transactional
+    const groupId = requestOf(exchange, (reader, version) => kind.decodeRequest(reader, version))?.groupId
     if (groupId === undefined) return undefined
+    if (exchange.queue([laneOf(groupId)])) return taken
     const go = (): void => exchange.finish('forward')
-    return this.gates.startCommits.holds(groupId, connection, go) ? taken : undefined
+    if (!this.gates.startCommits.holds(groupId, connection, go)) return undefined
+    exchange.hold([laneOf(groupId)], HOLD_MS, 'forward')
+    return taken
+  }
+
+  /** Whether it waits behind a commit of its group. */
+  private follows(exchange: Exchange): boolean {
+    const kind = exchange.apiKey === apiKeys.JoinGroup ? joins : leaves
+    const groupId = requestOf(exchange, (reader, version) => kind.decodeRequest(reader, version))?.groupId
+    return groupId !== undefined && exchange.queue([laneOf(groupId)])
   }
 
   private isStarting(memberships: Memberships): boolean {
@@ -189,6 +207,10 @@ export class MemberRequests implements Handler {
     }
     if (isNews) this.gates.changed()
   }
+}
+
+function laneOf(groupId: string): string {
+  return `commits:${groupId}`
 }
 
 /** Topics are named by id from v10 on. */

@@ -155,7 +155,7 @@ async function committingElsewhere() {
   const producer = gated.rig.connect()
   await gated.rig.run(() => producer.connected && gated.rig.brokers.length === 2 && gated.rig.broker.connected)
   const forwarded: number[] = []
-  gated.rig.broker.onFrame = () => forwarded.push(gated.rig.runtime.now())
+  gated.rig.broker.onFrame = (frame) => forwarded.push(frame.readInt16BE(4))
   const commit = (groupId: string, id: number): void => {
     const draft = { transactionalId: 'x', groupId, producerId: 1, producerEpoch: 0, generationId: 1, memberId: 'm' }
     producer.send(codecRequest(apiKeys.TxnOffsetCommit, 3, id, draft))
@@ -166,7 +166,7 @@ async function committingElsewhere() {
   commit('g', 2)
   await gated.pass(50)
   assert.equal(forwarded.length, 1)
-  return { gated, forwarded, go }
+  return { gated, forwarded, producer, go }
 }
 
 void test('what the group commits on another connection waits while a start position could be written over it', async () => {
@@ -174,6 +174,21 @@ void test('what the group commits on another connection waits while a start posi
   go()
   await gated.pass(1000)
   assert.deepEqual([gated.gates.startCommits.count, forwarded.length], [1, 2])
+})
+
+void test('nor is it overtaken by what its member sends behind it', async () => {
+  const { gated, forwarded, producer, go } = await committingElsewhere()
+  producer.send(codecRequest(apiKeys.OffsetCommit, 7, 3, { groupId: 'g', memberId: 'm', topics: [] }))
+  producer.send(codecRequest(apiKeys.JoinGroup, 5, 4, { groupId: 'g', memberId: 'm', protocols: [] }))
+  producer.send(codecRequest(apiKeys.LeaveGroup, 3, 5, { groupId: 'g', members: [{ memberId: 'm' }] }))
+  producer.send(codecRequest(apiKeys.LeaveGroup, 3, 6, { groupId: 'other', members: [{ memberId: 'm' }] }))
+  await gated.pass(100)
+  const other = [apiKeys.TxnOffsetCommit, apiKeys.LeaveGroup]
+  assert.deepEqual(forwarded, other, 'only of its own group')
+  go()
+  await gated.pass(1000)
+  const waited = [apiKeys.TxnOffsetCommit, apiKeys.OffsetCommit, apiKeys.JoinGroup, apiKeys.LeaveGroup]
+  assert.deepEqual(forwarded, [...other, ...waited])
 })
 
 void test('where the start position’s connection is not answered, the commit goes in its place', async () => {
