@@ -59,6 +59,14 @@ export class DrainedPartitions {
     return counts.length === 0 || counts.includes(undefined) ? undefined : Math.max(...(counts as number[]))
   }
 
+  /** Whether a group of this consumer is known to have records left in partitions that a settled shrink took away. */
+  hasLeft(topic: LayoutTopic, instance: Instance): boolean {
+    const state = topic.view()?.topic
+    if (state === undefined || !this.mayHide(state)) return false
+    const { count } = currentLayout(state)
+    return [...instance.memberships.keys()].some((group) => (this.neededBy(topic, state, group) ?? count) > count)
+  }
+
   private mayHide(state: TopicState): boolean {
     const current = currentLayout(state)
     const isNarrower = current.count < widestCount(state)

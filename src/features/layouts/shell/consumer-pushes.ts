@@ -22,6 +22,7 @@ import { currentLayout, isSettled, type TopicState, widestCount } from '../../..
 import { type BeatPush, type Learner, learnerOf, pushAtHeartbeat } from '../consumer-push.ts'
 import { isBalanced } from '../marked-balance.ts'
 import { withMissing } from '../missing-partitions.ts'
+import type { DrainedPartitions } from '../control/drained.ts'
 import type { Owned, Ownership } from '../control/ownership.ts'
 import { defaultTimes } from '../times.ts'
 import type { GuardContext } from './context.ts'
@@ -39,10 +40,12 @@ const END_MS = 20
 /** A rebalance takes less, as a rule; an assignment that comes later is left as it is. */
 const COMPLETE_MS = 60_000
 
-/** A topic that was widened lately, or shrinks. */
+/** A topic that was widened lately, or shrinks, or did. */
 interface Grown {
   readonly topic: KnownTopic
   readonly epoch: number
+  /** It shrank, and only groups with records left in what was taken away are to see that. */
+  readonly hasShrunk: boolean
   /** When this proxy met the change, on the runtime's clock. */
   readonly sinceMs: number
 }
@@ -65,6 +68,7 @@ export interface ConsumerPushesDeps {
   readonly topics: Topics
   readonly ownership: Pick<Ownership, 'of'>
   readonly showings: Pick<Showings, 'memberCount'>
+  readonly drained: Pick<DrainedPartitions, 'hasLeft'>
 }
 
 export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
@@ -168,9 +172,9 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
   }
 
   private isDueAtFetch(connection: Connection, instance: Instance, grown: Grown): boolean {
-    if (this.toldOf(connection, instance, grown).pushes.has('fetch')) return false
     if (this.learner(instance) === 'refreshes-at-join') return false
-    return this.mayRead(instance, grown.topic.name) && this.isStale(connection, instance, grown)
+    if (!this.mayRead(instance, grown.topic.name) || !this.isStale(connection, instance, grown)) return false
+    return !this.toldOf(connection, instance, grown).pushes.has('fetch')
   }
 
   private atFetch(
@@ -221,7 +225,8 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
     return assigned < this.wanted(connection, topic)
   }
 
-  private isStale(connection: Connection, instance: Instance, { topic, sinceMs }: Grown): boolean {
+  private isStale(connection: Connection, instance: Instance, { topic, sinceMs, hasShrunk }: Grown): boolean {
+    if (hasShrunk && !this.deps.drained.hasLeft(topic, instance)) return false
     // Of clients that look alike, whose answer it was is not known: connections that came since are not asked again.
     if (instance.ambiguous && connection.openedAt >= sinceMs) return false
     const shown = instance.ambiguous
@@ -266,29 +271,37 @@ export class ConsumerPushes implements FetchPolicy, AssignmentPolicy, Handler {
     for (const topic of this.deps.topics.all()) {
       const state = topic.view()?.topic
       const epoch = state === undefined ? undefined : this.widenedBy(state)
-      if (epoch === undefined) continue
-      const known = this.grown.find((each) => each.topic.topicId === topic.topicId && each.epoch === epoch)
-      grown.push(known ?? { topic, epoch, sinceMs: now })
+      if (state === undefined || epoch === undefined) continue
+      const hasShrunk = this.hasShrunk(state)
+      const known = this.grown.find(
+        (each) => each.topic.topicId === topic.topicId && each.epoch === epoch && each.hasShrunk === hasShrunk,
+      )
+      grown.push(known ?? { topic, epoch, hasShrunk, sinceMs: now })
     }
     this.grown = grown
     return grown
   }
 
   /**
-   * The epoch of the last layout that added partitions, if it is young, and Metadata with the topic goes out now. While a
-   * topic shrinks, that of the shrink: whoever starts is shown fewer until it is seen to be a consumer.
+   * The epoch of the last layout that added partitions, if it is young, and Metadata with the topic goes out now. Of a
+   * topic that is narrower than it was, that of the shrink: whoever starts is shown fewer until it is seen to be a consumer.
    */
   private widenedBy(state: TopicState): number | undefined {
     const { layouts, proposal } = state
     if (proposal !== undefined) return undefined
-    const now = this.deps.context.runtime.wallNow()
     const current = currentLayout(state)
-    // Once it is settled, partitions may be hidden from consumers, too.
-    if (current.count < widestCount(state) && !isSettled(current, now, defaultTimes.settleMs)) return current.epoch
-    const youngest = now - defaultTimes.settleMs
+    if (current.count < widestCount(state)) return current.epoch
+    const youngest = this.deps.context.runtime.wallNow() - defaultTimes.settleMs
     const index = layouts.findLastIndex(({ count }, i) => count > (layouts[i - 1]?.count ?? count))
     const layout = layouts[index]
     return layout === undefined || layout.openedAtMs < youngest ? undefined : layout.epoch
+  }
+
+  /** Partitions may be hidden from consumers, too. */
+  private hasShrunk(state: TopicState): boolean {
+    const current = currentLayout(state)
+    const isNarrower = current.count < widestCount(state)
+    return isNarrower && isSettled(current, this.deps.context.runtime.wallNow(), defaultTimes.settleMs)
   }
 }
 

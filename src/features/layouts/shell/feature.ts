@@ -96,8 +96,8 @@ export class LayoutsFeature {
     this.showings.seeksGroup = (instance) => this.ownership.seeksGroup(instance)
     this.showings.consumerCount = (topic, { instance }) =>
       instance === undefined ? undefined : this.drained.count(topic, instance)
-    const { topics, ownership, showings } = this
-    this.consumerPushes = new ConsumerPushes({ context, topics, ownership, showings })
+    const { topics, ownership, showings, drained } = this
+    this.consumerPushes = new ConsumerPushes({ context, topics, ownership, showings, drained })
 
     this.topics.onSeen(({ name, topicId, count }) => this.control.noticed(name, topicId, count))
     meters.publish(counted.source('layout_disorder_total', 'Batches whose order could not be vouched for, by reason.'))

@@ -56,8 +56,23 @@ function setting(sealedAgoMs: number | null = 700_000) {
     await runtime.run(() => false, 31_000)
     return drained.count(topic, who)
   }
-  return { cluster, owned, commit, shown, drained, state }
+  /** Whether something is known to be left, when what there is to see has been seen. */
+  const hasLeft = async (who: Instance) => {
+    const before = drained.hasLeft(topic, who)
+    await runtime.run(() => false, 31_000)
+    return [before, drained.hasLeft(topic, who)]
+  }
+  return { cluster, owned, commit, shown, hasLeft, drained, state }
 }
+
+test('what a group has left in marked partitions is known when it was looked for', async () => {
+  const { commit, hasLeft } = setting()
+  commit([3, 10], [4, 9], [5, 10])
+  assert.deepEqual(await hasLeft(instance()), [false, true])
+  commit([3, 10], [4, 10], [5, 10])
+  assert.deepEqual(await hasLeft(instance()), [true, false])
+  assert.deepEqual(await setting(5000).hasLeft(instance()), [false, false], 'it is not settled')
+})
 
 test('a marked partition is hidden from a group that has committed what is in it, from the top', async () => {
   const { owned, commit, shown } = setting()

@@ -45,6 +45,7 @@ function setting(runtime = new VirtualRuntime()) {
     topics: { all: () => [topic] } as unknown as Topics,
     ownership: { of: () => owned },
     showings: { memberCount: () => Math.max(...state.layouts.map(({ count }) => count)) },
+    drained: { hasLeft: (_, { clientId }) => clientId === 'behind' },
   })
   const shown = (connection: Connection, count: number) => void (writers.of(connection).topic('T').count = count)
   const lead = () => (owned.lead = { memberId: 'm', counts: new Map([['t', 3]]), members: 2, atMs: runtime.now() })
@@ -90,18 +91,21 @@ test('whoever knows all partitions, is no member, or refreshes as it joins is le
   assert.deepEqual(refusedAt(pushes, late), [undefined, undefined])
 })
 
-test('who starts while a topic shrinks was shown fewer partitions than it is to read, until the shrink is settled', async () => {
+test('who starts while a topic shrinks was shown fewer partitions than it is to read, after it only if something is left there', async () => {
   const { runtime, pushes, shown, set } = setting()
   const seal = { atMs: runtime.wallNow(), position: 0n, boundaries: [], gaveUp: [], isForced: false }
   set({ layouts: [layout(0, 6), layout(1, 3)] })
   await runtime.run(() => false, 3_600_000)
   const [late, wide, settled] = [connectionOf(member()), connectionOf(member()), connectionOf(member())]
+  const behind = connectionOf(Object.assign(member(), { clientId: 'behind' }))
   shown(wide, 6)
   assert.deepEqual(refusedAt(pushes, wide), [undefined, undefined])
   shown(late, 3)
   assert.deepEqual(refusedAt(pushes, late), [NOT_LEADER, undefined])
   set({ layouts: [layout(0, 6), { ...layout(1, 3), seal } as unknown as TopicState['layouts'][0]] })
   assert.deepEqual(refusedAt(pushes, settled), [undefined, undefined])
+  assert.deepEqual(refusedAt(pushes, behind), [NOT_LEADER, undefined])
+  assert.deepEqual(refusedAt(pushes, behind), [undefined, undefined])
 })
 
 test('clients that look alike are asked once on each connection that was there before', async () => {
