@@ -4,13 +4,13 @@
  * steps with all roles. `TEST_SEED=n` replays a choice.
  */
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Kafka, logLevel } from 'kafkajs'
 import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { type KafkaCluster, startKafka } from '../../../scripts/kafka/cluster.ts'
 import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
 import type { Program } from '../../../scripts/setup/toolchain.ts'
 import type { FaultEvent } from '../../checker/history.ts'
+import { until } from '../../support/until.ts'
 import { ClientProgram } from '../client.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { wayThrough } from './fleet.ts'
@@ -30,8 +30,6 @@ const skip =
 /** The record after which the broker dies. */
 const steps = ['proposal', 'preparing', 'open', 'vote', 'sealed'] as const
 const roles = ['the state topic', 'a partition', "the fleet's group"] as const
-/** Long enough that others were elected. */
-const outMs = 3000
 
 interface Case {
   readonly step: (typeof steps)[number]
@@ -42,6 +40,9 @@ function cases(): Case[] {
   const all = steps.flatMap((step) => roles.map((role) => ({ step, role })))
   return full ? all : all.slice(seed % all.length).slice(0, 1)
 }
+
+/** In place of a node's id. */
+const nobody = -1
 
 /** The node that has the role now. */
 async function nodeOf(role: Case['role'], topic: string, { bootstrap }: KafkaCluster): Promise<number> {
@@ -60,7 +61,7 @@ const groupPartition = [...'__headgate'].reduce((hash, c) => (Math.imul(31, hash
 
 async function leaderOf(admin: ReturnType<Kafka['admin']>, topic: string, partition: number): Promise<number> {
   const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
-  return topics[0]?.partitions.find(({ partitionId }) => partitionId === partition)?.leader ?? 1
+  return topics[0]?.partitions.find(({ partitionId }) => partitionId === partition)?.leader ?? nobody
 }
 
 describe(`brokers fail while a topic grows (TEST_SEED=${seed})`, { skip }, () => {
@@ -92,7 +93,7 @@ describe(`brokers fail while a topic grows (TEST_SEED=${seed})`, { skip }, () =>
           const victim = await nodeOf(role, topic, kafka)
           const at = Date.now()
           await kafka.nodes.find(({ id }) => id === victim)?.kill()
-          await delay(outMs)
+          await until(async () => ![victim, nobody].includes(await nodeOf(role, topic, kafka)))
           await kafka.restart(victim)
           faults.push({ event: 'fault', kind: 'broker killed', at, until: Date.now() })
         },

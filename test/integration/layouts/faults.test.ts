@@ -4,13 +4,14 @@
  * all three proxies. `TEST_SEED=n` replays a choice.
  */
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
 import type { Program } from '../../../scripts/setup/toolchain.ts'
 import type { FaultEvent } from '../../checker/history.ts'
+import { until } from '../../support/until.ts'
 import { ClientProgram } from '../client.ts'
-import { type Fleet, type FleetMember, startFleet } from './fleet.ts'
+import type { Proxy } from '../proxy.ts'
+import { areActing, type Fleet, type FleetMember, startFleet } from './fleet.ts'
 import { assertOrdered, play } from './scenario.ts'
 import { StateWatch } from './state-watch.ts'
 
@@ -27,8 +28,6 @@ const skip =
 /** The record after which the fault happens. */
 const steps = ['proposal', 'preparing', 'open', 'vote', 'sealed'] as const
 const kinds = ['killed', 'stopped', 'cut off'] as const
-/** Longer than a session, so that it is expelled meanwhile. */
-const outMs = 15_000
 
 interface Case {
   readonly step: (typeof steps)[number]
@@ -46,17 +45,16 @@ function cases(): Case[] {
   }))
 }
 
-async function strike({ proxy, relay }: FleetMember, kind: Case['kind']): Promise<void> {
+/** It comes back when the others have expelled it, or at once if it was killed. */
+async function strike({ proxy, relay }: FleetMember, kind: Case['kind'], others: readonly Proxy[]): Promise<void> {
   if (kind === 'killed') return proxy.crashAndRestart()
+  const expelled = (): Promise<void> => until(() => areActing(others))
   if (kind === 'cut off') {
     relay.cut()
-    await delay(outMs)
-    relay.mend()
-    return
+    return expelled().finally(() => relay.mend())
   }
   process.kill(proxy.pid, 'SIGSTOP')
-  await delay(outMs)
-  process.kill(proxy.pid, 'SIGCONT')
+  return expelled().finally(() => process.kill(proxy.pid, 'SIGCONT'))
 }
 
 describe(`proxies fail while a topic grows (TEST_SEED=${seed})`, { skip }, () => {
@@ -83,7 +81,13 @@ describe(`proxies fail while a topic grows (TEST_SEED=${seed})`, { skip }, () =>
         async () => {
           await watch.recorded(topic, step)
           const at = Date.now()
-          await strike(fleet.members[victim] as FleetMember, kind)
+          const struck = fleet.members[victim] as FleetMember
+          const others = fleet.members.filter((member) => member !== struck)
+          await strike(
+            struck,
+            kind,
+            others.map((member) => member.proxy),
+          )
           faults.push({ event: 'fault', kind, at, until: Date.now() })
         },
       )
