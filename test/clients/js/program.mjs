@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto'
 import { createInterface } from 'node:readline'
 
+/** Records of one send, where nothing else divides them. */
+const batchSize = 500
 const fillerStep = 131
 const fillerSpan = 4096
 let filler = Buffer.alloc(0)
@@ -59,7 +61,7 @@ export function* records(command) {
 }
 
 /** The fields that identify a sent record in events. */
-export function sentFields(topic, record) {
+function sentFields(topic, record) {
   return {
     topic,
     key: record.key,
@@ -88,23 +90,61 @@ export function deliveredFields({ topic, partition, offset, key, value, headers,
 }
 
 /** Says what is about to be sent, if the command wants it: a history needs it before the call. */
-export function emitSent(command, emit, batch, transaction) {
+function emitSent(command, emit, batch, transaction) {
   if (!command.sent) return
   for (const { key, producer, sequence } of batch)
     emit('sent', { topic: command.topic, key, producer, sequence, transaction })
 }
 
 /** Says that records could not be sent. */
-export function emitFailed(command, emit, batch, error) {
+function emitFailed(command, emit, batch, error) {
   const fields = errorFields(error)
   for (const { key, producer, sequence } of batch)
     emit('failed', { ...fields, topic: command.topic, key, producer, sequence })
 }
 
+/**
+ * Says that records were sent. `starts`: of each partition, its number and the offset of its first record; a partition that
+ * the client chose is known of a record sent alone.
+ */
+export function emitAcknowledged({ topic }, emit, batch, starts, transaction) {
+  const next = new Map(starts)
+  for (const record of batch) {
+    const partition = record.partition ?? (batch.length === 1 ? starts[0]?.[0] : undefined)
+    const offset = partition === undefined ? undefined : next.get(partition)
+    if (offset !== undefined) next.set(partition, offset + 1)
+    emit('acknowledged', { ...sentFields(topic, record), partition, offset, transaction })
+  }
+}
+
+/**
+ * Sends the records of a produce command by `send(via, batch, transaction)`: via the producer, or, if the command has a
+ * transactional id, via what `begin()` gives for each transaction, of which some are aborted.
+ */
+export async function sendAll(command, emit, { producer, begin, send }) {
+  const { transactionalId, perTransaction = command.count, abortEvery = 0 } = command
+  if (transactionalId === undefined)
+    return paced(command, batchSize, async (batch) => {
+      emitSent(command, emit, batch)
+      await send(producer, batch).catch((error) => emitFailed(command, emit, batch, error))
+    })
+  let number = 0
+  await paced(command, perTransaction, async (batch) => {
+    const via = await begin()
+    const transaction = `${transactionalId}-${++number}`
+    const abort = abortEvery > 0 && number % abortEvery === 0
+    emitSent(command, emit, batch, transaction)
+    await send(via, batch, transaction)
+    await (abort ? via.abort() : via.commit())
+    const outcome = abort ? 'aborted' : 'committed'
+    emit('transaction', { producer: command.producer ?? 'p', transaction, outcome })
+  })
+}
+
 export const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Calls `send(record)` for each record: all at once in groups, or one by one at `rate`, each after the one before if `awaited`. */
-export async function paced(command, batchSize, send) {
+async function paced(command, batchSize, send) {
   if (!(command.rate > 0)) {
     let group = []
     for (const record of records(command)) {

@@ -1,10 +1,9 @@
 /** Client program for kafkajs. See ../README.md. */
 import kafkajs from 'kafkajs'
-import { delay, deliveredFields, emitFailed, emitSent, errorFields, paced, sentFields, serve } from '../js/program.mjs'
+import { delay, deliveredFields, emitAcknowledged, errorFields, sendAll, serve } from '../js/program.mjs'
 
 const { CompressionTypes, ConfigResourceTypes, Kafka, Partitioners, logLevel } = kafkajs
 const codecs = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }
-const batchSize = 500
 
 function kafka({ bootstrap, clientId = 'matrix-kafkajs' }) {
   return new Kafka({
@@ -29,7 +28,6 @@ async function produce(command, emit) {
   })
   await producer.connect()
   const send = async (via, batch, transaction) => {
-    emitSent(command, emit, batch, transaction)
     const messages = batch.map(({ key, value, partition, headers, timestamp }) => ({
       key,
       value,
@@ -38,38 +36,11 @@ async function produce(command, emit) {
       ...(timestamp === undefined ? {} : { timestamp: String(timestamp) }),
     }))
     const answers = await via.send({ topic, messages, acks, compression: codecs[codec] })
-    const next = new Map(answers.map((one) => [one.partition, Number(one.baseOffset)]))
-    for (const record of batch) {
-      const known = record.partition ?? (batch.length === 1 ? answers[0]?.partition : undefined)
-      const offset = known === undefined ? undefined : next.get(known)
-      if (offset !== undefined) next.set(known, offset + 1)
-      emit('acknowledged', { ...sentFields(topic, record), partition: known, offset, transaction })
-    }
+    const starts = answers.map((one) => [one.partition, Number(one.baseOffset)])
+    emitAcknowledged(command, emit, batch, starts, transaction)
   }
   try {
-    if (transactionalId === undefined) {
-      await paced(command, batchSize, async (batch) => {
-        try {
-          await send(producer, batch)
-        } catch (error) {
-          emitFailed(command, emit, batch, error)
-        }
-      })
-    } else {
-      let number = 0
-      await paced(command, command.perTransaction ?? command.count, async (batch) => {
-        const via = await producer.transaction()
-        const transaction = `${transactionalId}-${++number}`
-        const abort = command.abortEvery > 0 && number % command.abortEvery === 0
-        await send(via, batch, transaction)
-        await (abort ? via.abort() : via.commit())
-        emit('transaction', {
-          producer: command.producer ?? 'p',
-          transaction,
-          outcome: abort ? 'aborted' : 'committed',
-        })
-      })
-    }
+    await sendAll(command, emit, { producer, begin: () => producer.transaction(), send })
   } finally {
     await producer.disconnect()
   }

@@ -1,8 +1,7 @@
 /** Client program for @platformatic/kafka. See ../README.md. */
 import { Admin, Consumer, Producer, stringSerializers } from '@platformatic/kafka'
-import { delay, deliveredFields, emitFailed, emitSent, errorFields, paced, sentFields, serve } from '../js/program.mjs'
+import { delay, deliveredFields, emitAcknowledged, errorFields, sendAll, serve } from '../js/program.mjs'
 
-const batchSize = 500
 const topicResource = 2
 /** How long commits may fail before a member gives up: longer than a broker needs to come back. */
 const patienceMs = 60_000
@@ -28,7 +27,6 @@ async function produce(command, emit) {
     metadataMaxAge: command.metadataMs ?? 5000,
   })
   const send = async (via, batch, transaction) => {
-    emitSent(command, emit, batch, transaction)
     const messages = batch.map(({ key, value, partition, headers, timestamp }) => ({
       topic,
       ...(key === null ? {} : { key }),
@@ -39,38 +37,11 @@ async function produce(command, emit) {
     }))
     const options = idempotent || transaction !== undefined ? {} : { acks }
     const { offsets = [] } = await via.send({ messages, compression: codec, ...options })
-    const next = new Map(offsets.map((one) => [one.partition, Number(one.offset)]))
-    for (const record of batch) {
-      const known = record.partition ?? (batch.length === 1 ? offsets[0]?.partition : undefined)
-      const offset = known === undefined ? undefined : next.get(known)
-      if (offset !== undefined) next.set(known, offset + 1)
-      emit('acknowledged', { ...sentFields(topic, record), partition: known, offset, transaction })
-    }
+    const starts = offsets.map((one) => [one.partition, Number(one.offset)])
+    emitAcknowledged(command, emit, batch, starts, transaction)
   }
   try {
-    if (transactionalId === undefined) {
-      await paced(command, batchSize, async (batch) => {
-        try {
-          await send(producer, batch)
-        } catch (error) {
-          emitFailed(command, emit, batch, error)
-        }
-      })
-    } else {
-      let number = 0
-      await paced(command, command.perTransaction ?? command.count, async (batch) => {
-        const via = await producer.beginTransaction()
-        const transaction = `${transactionalId}-${++number}`
-        const abort = command.abortEvery > 0 && number % command.abortEvery === 0
-        await send(via, batch, transaction)
-        await (abort ? via.abort() : via.commit())
-        emit('transaction', {
-          producer: command.producer ?? 'p',
-          transaction,
-          outcome: abort ? 'aborted' : 'committed',
-        })
-      })
-    }
+    await sendAll(command, emit, { producer, begin: () => producer.beginTransaction(), send })
   } finally {
     await producer.close()
   }

@@ -14,7 +14,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from program import Member, delivered, records, serve
+from program import Member, delivered, in_transactions, records, serve
 
 # A commit that fails so may go well later: the group rebalances, or has given this member up.
 REBALANCED = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
@@ -84,26 +84,16 @@ def produce(command, emit):
         producer.flush(60)
         producer.close()
         return
-    producer.init_transactions()
-    each, abort_every = command.get("perTransaction", command.get("count", 1)), command.get("abortEvery", 0)
-    number, open_count, left = 0, 0, command.get("count", 1)
-    for record in records(command):
-        if open_count == 0:
-            number += 1
-            producer.begin_transaction()
-        send(record, f"{transactional}-{number}")
-        open_count, left = open_count + 1, left - 1
-        if open_count < each and left > 0:
-            continue
-        open_count = 0
+
+    def end(abort):
         producer.flush(60)
-        abort = abort_every > 0 and number % abort_every == 0
         if abort:
             producer.abort_transaction()
         else:
             producer.commit_transaction()
-        outcome = "aborted" if abort else "committed"
-        emit("transaction", producer=command.get("producer", "p"), transaction=f"{transactional}-{number}", outcome=outcome)
+
+    producer.init_transactions()
+    in_transactions(command, emit, send, producer.begin_transaction, end)
     producer.close()
 
 

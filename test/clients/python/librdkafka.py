@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from program import Member, delivered, records, serve
+from program import Member, delivered, in_transactions, records, serve
 
 
 def settings(command, **more):
@@ -101,27 +101,16 @@ def produce(command, emit):
             send(record)
         producer.flush(60)
         return
-    producer.init_transactions(30)
-    each, abort_every = command.get("perTransaction", command.get("count", 1)), command.get("abortEvery", 0)
-    number, open_count = 0, 0
-    left = command.get("count", 1)
-    for record in records(command):
-        if open_count == 0:
-            number += 1
-            producer.begin_transaction()
-        send(record, f"{transactional}-{number}")
-        open_count, left = open_count + 1, left - 1
-        if open_count < each and left > 0:
-            continue
-        open_count = 0
+
+    def end(abort):
         producer.flush(60)
-        abort = abort_every > 0 and number % abort_every == 0
         if abort:
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
-        outcome = "aborted" if abort else "committed"
-        emit("transaction", producer=command.get("producer", "p"), transaction=f"{transactional}-{number}", outcome=outcome)
+
+    producer.init_transactions(30)
+    in_transactions(command, emit, send, producer.begin_transaction, end)
 
 
 def consume(command, emit):

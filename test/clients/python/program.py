@@ -79,6 +79,26 @@ def records(command):
         yield Record(command, i)
 
 
+def in_transactions(command, emit, send, begin, end):
+    """Calls `send(record, transaction)` for each record, in transactions between `begin()` and `end(abort)`; some are aborted."""
+    each, abort_every = command.get("perTransaction", command.get("count", 1)), command.get("abortEvery", 0)
+    number, open_count, left = 0, 0, command.get("count", 1)
+    for record in records(command):
+        if open_count == 0:
+            number += 1
+            begin()
+        name = f"{command['transactionalId']}-{number}"
+        send(record, name)
+        open_count, left = open_count + 1, left - 1
+        if open_count < each and left > 0:
+            continue
+        open_count = 0
+        abort = abort_every > 0 and number % abort_every == 0
+        end(abort)
+        outcome = "aborted" if abort else "committed"
+        emit("transaction", producer=command.get("producer", "p"), transaction=name, outcome=outcome)
+
+
 def delivered(topic, partition, offset, key, value, headers, timestamp):
     """The fields of a delivered record."""
     parts = value[:200].decode(errors="replace").split("|", 3) if value is not None else []
