@@ -4,13 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { type KafkaCluster, startKafka } from '../../../scripts/kafka/cluster.ts'
-import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
+import type { FamilyName } from '../../../scripts/setup/families.ts'
 import { check } from '../../checker/checker.ts'
 import type { FaultEvent } from '../../checker/history.ts'
-import { ClientProgram, type Run, watching } from '../client.ts'
+import { type ClientProgram, type Run, watching } from '../client.ts'
+import { preparePrograms } from '../programs.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { historyOf, type Part } from './history.ts'
 
@@ -26,16 +25,8 @@ const first = seed % pairs.length
 const chosen = process.env['TEST_FULL'] === '1' ? pairs : [pairs[first] as (typeof pairs)[number]]
 
 const needed = [...new Set<FamilyName>(['java', ...chosen.flat()])]
-const prepared = new Map(
-  await Promise.all(needed.map(async (family) => [family, await prepareFamily(family)] as const)),
-)
-const missing = [...prepared.values()].flatMap((program) => ('install' in program ? [program.install] : []))
-const skip =
-  !canRunKafka() || missing.length > 0 ? `needs: ${missing[0] ?? 'apt-get install openjdk-17-jdk maven'}` : false
-
-function start(family: FamilyName): ClientProgram {
-  return new ClientProgram(family, prepared.get(family) as Program)
-}
+const clients = await preparePrograms(needed)
+const skip = clients.skipWithout(needed)
 
 describe(`an application, the proxy and a broker die (TEST_SEED=${seed})`, { skip }, () => {
   let kafka: KafkaCluster
@@ -58,7 +49,7 @@ async function endure(kafka: KafkaCluster, proxy: Proxy, from: FamilyName, to: F
   const { bootstrap } = proxy
   const programs: ClientProgram[] = []
   const program = (family: FamilyName): ClientProgram => {
-    const one = start(family)
+    const one = clients.start(family)
     programs.push(one)
     return one
   }

@@ -5,13 +5,11 @@
  */
 import { after, before, describe, test } from 'node:test'
 import { Kafka, logLevel } from 'kafkajs'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
 import { type KafkaCluster, startKafka } from '../../../scripts/kafka/cluster.ts'
-import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
+import type { FamilyName } from '../../../scripts/setup/families.ts'
 import type { FaultEvent } from '../../checker/history.ts'
 import { until } from '../../support/until.ts'
-import { ClientProgram } from '../client.ts'
+import { preparePrograms } from '../programs.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { wayThrough } from './fleet.ts'
 import { assertOrdered, play } from './scenario.ts'
@@ -20,12 +18,8 @@ import { StateWatch } from './state-watch.ts'
 const full = process.env['TEST_FULL'] === '1'
 const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1e9))
 const families: readonly FamilyName[] = ['franz-go', 'kafkajs']
-const prepared = new Map(
-  await Promise.all(families.map(async (family) => [family, await prepareFamily(family)] as const)),
-)
-const missing = [...prepared.values()].flatMap((program) => ('install' in program ? [program.install] : []))
-const skip =
-  !canRunKafka() || missing.length > 0 ? `needs: ${missing[0] ?? 'apt-get install openjdk-17-jdk maven'}` : false
+const programs = await preparePrograms(families)
+const skip = programs.skipWithout(families)
 
 /** The record after which the broker dies. */
 const steps = ['proposal', 'preparing', 'open', 'vote', 'sealed'] as const
@@ -84,20 +78,15 @@ describe(`brokers fail while a topic grows (TEST_SEED=${seed})`, { skip }, () =>
       const topic = `brokers.${number}`
       const faults: FaultEvent[] = []
       const scenario = { topic, producer: 'franz-go', consumer: 'kafkajs', idempotent: true, counts: [3, 6] } as const
-      const outcome = await play(
-        scenario,
-        wayThrough(proxies),
-        (family) => new ClientProgram(family, prepared.get(family) as Program),
-        async () => {
-          await watch.recorded(topic, step)
-          const victim = await nodeOf(role, topic, kafka)
-          const at = Date.now()
-          await kafka.nodes.find(({ id }) => id === victim)?.kill()
-          await until(async () => ![victim, nobody].includes(await nodeOf(role, topic, kafka)))
-          await kafka.restart(victim)
-          faults.push({ event: 'fault', kind: 'broker killed', at, until: Date.now() })
-        },
-      )
+      const outcome = await play(scenario, wayThrough(proxies), programs.start, async () => {
+        await watch.recorded(topic, step)
+        const victim = await nodeOf(role, topic, kafka)
+        const at = Date.now()
+        await kafka.nodes.find(({ id }) => id === victim)?.kill()
+        await until(async () => ![victim, nobody].includes(await nodeOf(role, topic, kafka)))
+        await kafka.restart(victim)
+        faults.push({ event: 'fault', kind: 'broker killed', at, until: Date.now() })
+      })
       const history = [...outcome.history, ...faults].sort((a, b) => a.at - b.at)
       assertOrdered({ ...outcome, history })
     })

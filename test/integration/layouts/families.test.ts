@@ -5,10 +5,8 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
-import { type FamilyName, familyNames, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
-import { ClientProgram } from '../client.ts'
+import { familyNames } from '../../../scripts/setup/families.ts'
+import { preparePrograms } from '../programs.ts'
 import { directly, type Fleet, startFleet } from './fleet.ts'
 import { assertOrdered, isDisordered, play, type Scenario } from './scenario.ts'
 
@@ -16,11 +14,9 @@ const full = process.env['TEST_FULL'] === '1'
 const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1e9))
 const wanted = process.env['TEST_FAMILIES']?.split(',')
 const families = familyNames.filter((name) => name !== 'java-2.8' && (wanted === undefined || wanted.includes(name)))
-const prepared = new Map(
-  await Promise.all(families.map(async (family) => [family, await prepareFamily(family)] as const)),
-)
-const here = families.filter((family) => !('install' in (prepared.get(family) ?? {})))
-const skip = canRunKafka() ? false : 'needs: apt-get install openjdk-17-jdk maven'
+const programs = await preparePrograms(families)
+const { here } = programs
+const skip = programs.skipWithout([])
 
 const changes: readonly (readonly number[])[] = [
   [3, 6],
@@ -30,7 +26,6 @@ const changes: readonly (readonly number[])[] = [
 ]
 /** Of the whole control, at most: one that loses order is enough. */
 const CONTROL_RUNS = 4
-const start = (family: FamilyName): ClientProgram => new ClientProgram(family, prepared.get(family) as Program)
 
 interface Case extends Omit<Scenario, 'topic'> {
   readonly order: 'key' | 'producer'
@@ -80,7 +75,7 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
     const how = `${idempotent ? 'idempotent ' : ''}${producer} → ${consumer}, order: ${order}`
     test(`${counts.join(' → ')}: ${how}`, { timeout: 480_000 }, async (t) => {
       const topic = `${order}.${number}.${producer}.${consumer}`
-      const outcome = await play({ ...one, topic }, fleet.way(), start)
+      const outcome = await play({ ...one, topic }, fleet.way(), programs.start)
       if (outcome.counted > 0) t.diagnostic(`${how}: ${outcome.counted} batches whose order nobody vouches for`)
       assertOrdered(outcome, { perProducer: order === 'producer' || needsCuts(counts) })
     })
@@ -95,7 +90,7 @@ describe(`topics that change their partition count (TEST_SEED=${seed})`, { skip,
       for (let run = 1; run <= CONTROL_RUNS; run++) {
         const topic = `direct.${family}.${run}`
         const one = { topic, producer: family, consumer: family, idempotent: true, counts: [3, 6] }
-        if (!isDisordered(await play(one, directly(fleet.kafka.bootstrap), start))) continue
+        if (!isDisordered(await play(one, directly(fleet.kafka.bootstrap), programs.start))) continue
         t.diagnostic(`in run ${run}`)
         return
       }

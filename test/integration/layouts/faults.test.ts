@@ -4,12 +4,10 @@
  * all three proxies. `TEST_SEED=n` replays a choice.
  */
 import { after, before, describe, test } from 'node:test'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
-import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
+import type { FamilyName } from '../../../scripts/setup/families.ts'
 import type { FaultEvent } from '../../checker/history.ts'
 import { until } from '../../support/until.ts'
-import { ClientProgram } from '../client.ts'
+import { preparePrograms } from '../programs.ts'
 import type { Proxy } from '../proxy.ts'
 import { areActing, type Fleet, type FleetMember, startFleet } from './fleet.ts'
 import { assertOrdered, play } from './scenario.ts'
@@ -18,12 +16,8 @@ import { StateWatch } from './state-watch.ts'
 const full = process.env['TEST_FULL'] === '1'
 const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1e9))
 const families: readonly FamilyName[] = ['franz-go', 'kafkajs']
-const prepared = new Map(
-  await Promise.all(families.map(async (family) => [family, await prepareFamily(family)] as const)),
-)
-const missing = [...prepared.values()].flatMap((program) => ('install' in program ? [program.install] : []))
-const skip =
-  !canRunKafka() || missing.length > 0 ? `needs: ${missing[0] ?? 'apt-get install openjdk-17-jdk maven'}` : false
+const programs = await preparePrograms(families)
+const skip = programs.skipWithout(families)
 
 /** The record after which the fault happens. */
 const steps = ['proposal', 'preparing', 'open', 'vote', 'sealed'] as const
@@ -74,23 +68,18 @@ describe(`proxies fail while a topic grows (TEST_SEED=${seed})`, { skip }, () =>
       const faults: FaultEvent[] = []
       const producer = families[number % 2] ?? 'franz-go'
       const scenario = { topic, producer, consumer: 'kafkajs', idempotent: true, counts: [3, 6] } as const
-      const outcome = await play(
-        scenario,
-        fleet.way(),
-        (family) => new ClientProgram(family, prepared.get(family) as Program),
-        async () => {
-          await watch.recorded(topic, step)
-          const at = Date.now()
-          const struck = fleet.members[victim] as FleetMember
-          const others = fleet.members.filter((member) => member !== struck)
-          await strike(
-            struck,
-            kind,
-            others.map((member) => member.proxy),
-          )
-          faults.push({ event: 'fault', kind, at, until: Date.now() })
-        },
-      )
+      const outcome = await play(scenario, fleet.way(), programs.start, async () => {
+        await watch.recorded(topic, step)
+        const at = Date.now()
+        const struck = fleet.members[victim] as FleetMember
+        const others = fleet.members.filter((member) => member !== struck)
+        await strike(
+          struck,
+          kind,
+          others.map((member) => member.proxy),
+        )
+        faults.push({ event: 'fault', kind, at, until: Date.now() })
+      })
       const history = [...outcome.history, ...faults].sort((a, b) => a.at - b.at)
       assertOrdered({ ...outcome, history })
     })

@@ -4,12 +4,11 @@
  * that run dry, and so do sticky assignors when a second member comes to the first.
  */
 import { after, before, describe, test } from 'node:test'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
-import { type FamilyName, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
+import type { FamilyName } from '../../../scripts/setup/families.ts'
 import { builtMain } from '../../../scripts/setup/build.ts'
 import { type SharedKafka, sharedKafka } from '../../kafka/shared.ts'
-import { ClientProgram, type Run, watching } from '../client.ts'
+import { type ClientProgram, type Run, watching } from '../client.ts'
+import { preparePrograms } from '../programs.ts'
 import { type Proxy, startProxy } from '../proxy.ts'
 import { wayThrough } from './fleet.ts'
 
@@ -18,11 +17,9 @@ const assignors: Partial<Record<FamilyName, readonly string[]>> = {
   librdkafka: ['range', 'roundrobin', 'cooperative'],
 }
 const families = Object.keys(assignors) as FamilyName[]
-const prepared = new Map(
-  await Promise.all(families.map(async (family) => [family, await prepareFamily(family)] as const)),
-)
-const here = families.filter((family) => !('install' in (prepared.get(family) ?? {})))
-const skip = canRunKafka() && here.length > 0 ? false : 'needs: apt-get install openjdk-17-jdk maven python3-venv'
+const clients = await preparePrograms(families)
+const { here } = clients
+const skip = clients.skipWithout(['java'])
 
 const topic = `marked.${process.pid}`
 const [from, to] = [6, 3]
@@ -39,7 +36,7 @@ describe('partitions that are to be removed', { skip, timeout: 200_000 }, () => 
     const way = wayThrough([proxy])
     await way.create(topic, from)
     await way.change(topic, to)
-    for (const family of here) programs.set(family, new ClientProgram(family, prepared.get(family) as Program))
+    for (const family of here) programs.set(family, clients.start(family))
   })
   after(async () => {
     await Promise.all([...programs.values()].map((one) => one.kill()))

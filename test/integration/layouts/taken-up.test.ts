@@ -7,11 +7,10 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { canRunKafka } from '../../../scripts/kafka/artifacts.ts'
-import { type FamilyName, familyNames, prepareFamily } from '../../../scripts/setup/families.ts'
-import type { Program } from '../../../scripts/setup/toolchain.ts'
-import { ClientProgram, type Run, watching } from '../client.ts'
+import { type FamilyName, familyNames } from '../../../scripts/setup/families.ts'
+import { type ClientProgram, type Run, watching } from '../client.ts'
 import { historyOf, type Part } from '../faults/history.ts'
+import { preparePrograms } from '../programs.ts'
 import { type Fleet, startFleet } from './fleet.ts'
 import { judge } from './scenario.ts'
 
@@ -19,14 +18,9 @@ const wanted = process.env['TEST_FAMILIES']?.split(',')
 const size = Number(process.env['TEST_MEMBERS'] ?? 2)
 const families = familyNames.filter((name) => wanted === undefined || wanted.includes(name))
 const writer: FamilyName = 'aiokafka'
-const prepared = new Map(
-  await Promise.all(
-    [...new Set([...families, writer])].map(async (family) => [family, await prepareFamily(family)] as const),
-  ),
-)
-const here = families.filter((family) => !('install' in (prepared.get(family) ?? {})))
-const canWrite = !('install' in (prepared.get(writer) ?? {}))
-const skip = canRunKafka() && canWrite ? false : 'needs: apt-get install openjdk-17-jdk maven python3-venv'
+const clients = await preparePrograms([...families, writer])
+const here = families.filter((family) => clients.here.includes(family))
+const skip = clients.skipWithout([writer])
 
 const topic = 'grows'
 const [from, to] = [3, 5]
@@ -38,7 +32,7 @@ describe('consumers with old Metadata', { skip }, () => {
   const groups = new Map<FamilyName, Run[]>()
   const programs: ClientProgram[] = []
   const program = (family: FamilyName): ClientProgram => {
-    const one = new ClientProgram(family, prepared.get(family) as Program)
+    const one = clients.start(family)
     programs.push(one)
     return one
   }
