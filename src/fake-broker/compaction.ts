@@ -6,7 +6,7 @@
 import { isControl, readHeader } from '../records/batch.ts'
 import { buildBatch, type RecordToWrite } from '../records/build.ts'
 import { readRecords } from '../records/read.ts'
-import type { Aborted, StoredBatch } from './partition-log.ts'
+import type { Aborted, StoredBatch } from './stored-batch.ts'
 
 const MAX_INFLATED_BYTES = 64 * 1024 * 1024
 

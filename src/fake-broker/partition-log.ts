@@ -12,22 +12,7 @@ import { buildMarker } from '../records/build.ts'
 import { controlTypes } from '../records/control.ts'
 import { compactBatches } from './compaction.ts'
 import { type IncomingBatch, ProducerStates } from './producer-states.ts'
-
-export interface StoredBatch {
-  bytes: Buffer
-  base: number
-  last: number
-  epoch: number
-  producerId: number
-  maxTimestamp: number
-}
-
-export interface Aborted {
-  producerId: number
-  firstOffset: number
-  /** Offset of the marker. */
-  markerOffset: number
-}
+import type { Aborted, StoredBatch } from './stored-batch.ts'
 
 interface Marker {
   offset: number

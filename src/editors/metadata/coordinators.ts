@@ -5,7 +5,7 @@ import { Writer } from '../../protocol/writer.ts'
 import type { Target } from '../../pipeline/connection.ts'
 import type { Frame } from '../../pipeline/frame.ts'
 import type { KnownBroker } from '../addresses.ts'
-import type { Rewritten } from './editor.ts'
+import type { Rewritten } from './rewritten.ts'
 
 /** A broker named by an answer, the bytes of its node id, host and port, and where its error code is. */
 interface Place extends KnownBroker {

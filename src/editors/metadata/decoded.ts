@@ -11,7 +11,7 @@ import type { Target } from '../../pipeline/connection.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
 import type { Frame } from '../../pipeline/frame.ts'
 import type { KnownBroker } from '../addresses.ts'
-import type { Rewritten } from './editor.ts'
+import type { Rewritten } from './rewritten.ts'
 
 type Address = (nodeId: number) => Target | undefined
 

@@ -11,17 +11,11 @@ import { Writer } from '../../protocol/writer.ts'
 import type { Exchange } from '../../pipeline/exchange.ts'
 import { type Frame, frameOf } from '../../pipeline/frame.ts'
 import { type Close, type Handler, type Interest, taken, type Verdict } from '../../pipeline/handler.ts'
-import type { BrokerAddresses, KnownBroker } from '../addresses.ts'
+import type { BrokerAddresses } from '../addresses.ts'
 import { type BrokerList, clusterBrokers, isUnreadable, metadataBrokers, writeBrokerList } from './broker-list.ts'
 import { rewriteCoordinators } from './coordinators.ts'
 import { rewriteDecoded } from './decoded.ts'
-
-/** A new answer, and the brokers it named. */
-export interface Rewritten {
-  readonly seen: readonly KnownBroker[]
-  /** Made after the brokers were learned, when each of them has an address. */
-  build(): Buffer
-}
+import type { Rewritten } from './rewritten.ts'
 
 export class AddressEditor implements Handler {
   readonly name = 'addresses'
