@@ -71,7 +71,7 @@ function check({ name, partitions }: TopicDescription, found: ReadonlyMap<string
   if (partitions.length !== 1) {
     throw new StateError(
       'HG_STATE_TOPIC',
-      `the topic ${name} has ${partitions.length} partitions and must have 1, since its order decides: stop all proxies and delete it (they make it anew), or name another topic`,
+      `the topic ${name} has ${partitions.length} partitions and must have 1, since its order decides: finish changes of partition counts, then stop all proxies and delete it; they make it anew, and what was decided is lost`,
     )
   }
   const policy = found.get('cleanup.policy') ?? 'delete'
