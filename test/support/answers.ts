@@ -217,6 +217,11 @@ export function quorumAnswer(prng: Prng, version: number, shape: AnswerShape): D
   }
 }
 
+function sharePartition(prng: Prng, partitionIndex: number) {
+  const partition = { partitionIndex, errorCode: errorCode(prng), errorMessage: maybeText(prng) }
+  return { ...partition, currentLeader: { leaderId: 1, leaderEpoch: 2 } }
+}
+
 export function shareFetchAnswer(prng: Prng, _version: number, shape: AnswerShape): Draft<ShareFetchResponse> {
   return {
     throttleTimeMs: 2,
@@ -224,10 +229,7 @@ export function shareFetchAnswer(prng: Prng, _version: number, shape: AnswerShap
     responses: many(prng, 3, () => ({
       topicId: uuid(prng),
       partitions: many(prng, 4, (partitionIndex) => ({
-        partitionIndex,
-        errorCode: errorCode(prng),
-        errorMessage: maybeText(prng),
-        currentLeader: { leaderId: 1, leaderEpoch: 2 },
+        ...sharePartition(prng, partitionIndex),
         records: prng.bytes(prng.below(shape.recordBytes + 1)),
         acquiredRecords: many(prng, 3, (firstOffset) => ({ firstOffset, lastOffset: 2 ** 41, deliveryCount: 1 })),
         ...tags(prng, shape),
@@ -249,10 +251,7 @@ export function shareAcknowledgeAnswer(
     responses: many(prng, 3, () => ({
       topicId: uuid(prng),
       partitions: many(prng, 4, (partitionIndex) => ({
-        partitionIndex,
-        errorCode: errorCode(prng),
-        errorMessage: maybeText(prng),
-        currentLeader: { leaderId: 1, leaderEpoch: 2 },
+        ...sharePartition(prng, partitionIndex),
         ...tags(prng, shape),
       })),
     })),

@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type Admin, Kafka, logLevel } from 'kafkajs'
-import { setTimeout as delay } from 'node:timers/promises'
 import { type FamilyName, familyNames, prepareFamily } from '../../../scripts/setup/families.ts'
 import type { Program } from '../../../scripts/setup/toolchain.ts'
 import { sharedKafka, type SharedKafka } from '../../kafka/shared.ts'
+import { until } from '../../support/until.ts'
 import { type ClientEvent, ClientProgram, type Run } from '../client.ts'
 import { abilities } from '../matrix/families.ts'
 import { assertDelivered, isEvent, rowsOf } from '../matrix/observe.ts'
@@ -137,7 +137,7 @@ async function commits({ name, program }: Family): Promise<void> {
         .split('\n')
         .filter((line) => line.includes('are refused (42)'))
     const mine = () => refusals().filter((line) => line.includes(clientIdOf(name, 'left')))
-    for (let attempt = 0; mine().length === 0 && attempt < 300; attempt++) await delay(100)
+    await until(() => mine().length > 0)
     assert.equal(mine().length, 1, 'one log line')
     const [stored] = await admin.fetchOffsets({ groupId: group, topics: [topic] })
     assert.deepEqual(new Set(stored?.partitions.map(({ offset }) => offset)), new Set(['-1']))

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admin } from 'kafkajs'
+import { until } from '../../support/until.ts'
 import type { ClientEvent, ClientProgram } from '../client.ts'
 import { acknowledgedOf, isEvent } from '../matrix/observe.ts'
 
@@ -32,12 +33,11 @@ export class Topics {
     const configEntries = Object.entries(configs).map(([key, value]) => ({ name: key, value }))
     const wanted = [{ topic, numPartitions: count, configEntries }]
     await this.admin.createTopics({ topics: wanted, waitForLeaders: false })
-    for (let attempt = 0; ; attempt++) {
+    await until(async () => {
       const offsets = await this.admin.fetchTopicOffsets(topic).catch(() => []) // until the leaders serve it
-      if (offsets.length === count) return topic
-      if (attempt === 600) throw new Error(`${topic} is not served`)
-      await delay(100)
-    }
+      return offsets.length === count
+    })
+    return topic
   }
 
   async produce(topic: string, fields: Record<string, unknown>): Promise<ClientEvent[]> {
