@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FamilyName } from '../../../scripts/setup/families.ts'
+import { around } from '../../checker/around.ts'
 import { allRules, check, rulesNamed } from '../../checker/checker.ts'
 import type { HistoryEvent, RunSettings } from '../../checker/history.ts'
 import { until } from '../../support/until.ts'
@@ -204,7 +205,8 @@ export function assertOrdered(outcome: Outcome, settings: RunSettings = {}): voi
   assert.ok((events['acknowledged'] ?? 0) >= backlog + progress, JSON.stringify(events))
   const unexplained = counted === 0 ? violations : violations.filter(({ rule }) => rule !== 'key-order')
   const first = unexplained.slice(0, 3).map((violation) => JSON.stringify(violation))
-  assert.equal(unexplained.length, 0, [`${unexplained.length} violations`, ...first, described].join('\n'))
+  const context = unexplained[0] === undefined ? [] : around(outcome.history, unexplained[0])
+  assert.equal(unexplained.length, 0, [`${unexplained.length} violations`, ...first, ...context, described].join('\n'))
 }
 
 /** By all rules that hold for the family. */
