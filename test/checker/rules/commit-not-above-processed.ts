@@ -3,8 +3,7 @@
  * the group began and the commit is done, by whichever member. Shared: every record that this member was given below
  * its commit is done. A member whose name begins with `@` (the harness, reading the broker) is always judged as plain.
  * "Back" is judged against the member's own last commit and against what was committed when it was assigned the
- * partition, so that a late line of a former owner proves nothing. Nor does a commit of records that the member was given
- * before that only: kafkajs joins again beside a commit that is under way, which then counts for the new assignment.
+ * partition, so that a late line of a former owner proves nothing.
  */
 import type { CommittedEvent } from '../history.ts'
 import { assignedPartitions, type Entry, type Index } from '../run-index.ts'
@@ -15,9 +14,6 @@ interface Last {
   commit: CommittedEvent | undefined
   /** After a seek: behind the last record delivered since. A commit above it was under way before, and does not count. */
   soughtUpTo?: number
-  /** Behind the last record delivered since it was assigned, and behind the last one before. */
-  givenUpTo?: number
-  givenBefore?: number
 }
 
 export const commitNotAboveProcessed: Rule = {
@@ -61,9 +57,7 @@ class Progress {
         break
       case 'assigned':
         for (const p of assignedPartitions(this.#index, event)) {
-          const { givenUpTo = -1, givenBefore = -1 } = this.#floor.at(client, p)
-          const given = { givenUpTo: -1, givenBefore: Math.max(givenUpTo, givenBefore) }
-          this.#floor.set(client, p, { ...this.#last.at(group, p), ...given })
+          this.#floor.set(client, p, { ...this.#last.at(group, p) })
           this.#open.at(client, p).clear()
         }
         break
@@ -86,9 +80,7 @@ class Progress {
     const floor = this.#floor.at(client, partition)
     const moved = facts !== undefined && facts.truncatedFrom < floor.offset
     if (event.offset < floor.offset && !moved) this.#report('the committed offset went back', floor.commit, event)
-    const { givenUpTo = -1, givenBefore = -1 } = floor
-    const isOfBefore = event.offset > givenUpTo && event.offset <= givenBefore
-    if (event.offset <= (floor.soughtUpTo ?? event.offset) && !isOfBefore)
+    if (event.offset <= (floor.soughtUpTo ?? event.offset))
       Object.assign(floor, { offset: event.offset, commit: event })
     this.#last.set(group, partition, { offset: event.offset, commit: event })
     if (this.#index.settings.shared === true && !event.member.startsWith('@')) this.#judgeShared(entry, event)
@@ -96,9 +88,8 @@ class Progress {
   }
 
   #reach(client: number, partition: number, offset: number): void {
-    const floor = this.#floor.at(client, partition)
-    floor.givenUpTo = Math.max(floor.givenUpTo ?? -1, offset + 1)
-    if (floor.soughtUpTo !== undefined) floor.soughtUpTo = Math.max(floor.soughtUpTo, offset + 1)
+    const floor = this.#floor.peek(client, partition)
+    if (floor?.soughtUpTo !== undefined) floor.soughtUpTo = Math.max(floor.soughtUpTo, offset + 1)
   }
 
   #judgeShared({ client, partition }: Entry, event: CommittedEvent): void {

@@ -256,16 +256,6 @@ const cases: [name: string, story: Story, broken: { [rule: string]: number }][] 
     { 'commit-not-above-processed': 1 },
   ],
   ['commit: the late line of a former owner', clean().assigned('n', 0).committed('n', 0, 2).committed('m', 0, 1), {}],
-  [
-    'commit: back behind one that was under way while it was assigned the partition anew',
-    clean().assigned('m', 0).committed('m', 0, 2).took('m', 'a1').committed('m', 0, 1),
-    { 'committed-not-redelivered': 1 },
-  ],
-  [
-    'commit: back behind one of what it was given since it was assigned the partition',
-    clean().assigned('m', 0).took('m', 'a1', 'b2').committed('m', 0, 2).committed('m', 0, 1),
-    { 'commit-not-above-processed': 1 },
-  ],
   ['commit: back after a seek', clean().committed('m', 0, 2).sought('m', 0, 0).committed('m', 0, 1), {}],
   [
     'commit: a range that is not done',
