@@ -78,14 +78,20 @@ async function consume(command, emit) {
   const teller = command.positionsMs > 0 ? setInterval(tell, command.positionsMs) : undefined
   const partitions = (assignment) =>
     Object.entries(assignment).flatMap(([topic, list]) => list.map((partition) => [topic, partition]))
-  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+  // What was not committed before it joins again is delivered again, here or to another member. Joining may also come
+  // beside a batch, or end one by an error.
+  const moved = () => {
     rebalances++
+    position.clear()
+  }
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+    moved()
     if (held.length > 0) emit('revoked', { member, group, partitions: held })
     held = partitions(payload.memberAssignment)
     emit('assigned', { member, group, partitions: held })
   })
   consumer.on(consumer.events.REBALANCING, () => {
-    rebalances++
+    moved()
     emit('revoked', { member, group, partitions: held })
     held = []
   })
